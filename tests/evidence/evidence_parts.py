@@ -1,4 +1,4 @@
-"""A small suite with ties to a technical file, and runs of it by a function."""
+"""A small suite with ties to a technical file, and its runs by a function."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TITLES = [title for _, title in CHAPTERS]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a run that follows its frozen plan but for one gate."""
+    """Make a home with a run that follows its frozen plan except for one gate."""
     home = tmp_path_factory.mktemp("home")
     suite = write_suite(home)
     freeze_plan(suite, home)
@@ -40,7 +40,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, which a test may change."""
+    """Copy the home for a test that changes it."""
     shutil.copytree(finished, tmp_path / "home")
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -98,7 +98,7 @@ def test_the_document_has_every_chapter_and_traces_hazards_to_cases(home: Path, 
     assert re.search(r"relation contrast", text)  # has no requirement
 
 
-def test_a_gate_that_was_changed_after_the_plan_is_a_deviation(home: Path, tmp_path: Path) -> None:
+def test_a_gate_changed_after_the_plan_is_a_deviation(home: Path, tmp_path: Path) -> None:
     write_evidence([folder_of(home)], tmp_path / "out")
     page = Page((tmp_path / "out" / "evidence.html").read_text(encoding="utf-8"))
     rows = [(row[0], row[1]) for row in page.chapters["deviations"]]
@@ -107,7 +107,7 @@ def test_a_gate_that_was_changed_after_the_plan_is_a_deviation(home: Path, tmp_p
     assert "differ from the frozen plan" in RunEvidence.read(folder_of(home)).caution
 
 
-def test_data_that_are_not_those_of_the_plan_are_a_deviation(home: Path, tmp_path: Path) -> None:
+def test_other_data_than_planned_are_a_deviation(home: Path, tmp_path: Path) -> None:
     copy = folder_of(home) / "frozen_plan.json"
     plan = json.loads(copy.read_text(encoding="utf-8"))
     assert not [kind for kind, _ in RunEvidence.read(folder_of(home)).deviations() if kind.startswith("Data")]
@@ -211,35 +211,35 @@ def test_check_finds_a_tampered_file_of_a_run(home: Path, capsys: pytest.Capture
     with (folder / "tables" / "efr.csv").open("a") as file:
         file.write("1\n")
     (folder / "report.html").unlink()
-    code, said = checked(capsys, folder)
+    code, output = checked(capsys, folder)
     assert code == 1
-    assert "changed: tables/efr.csv" in said and "missing: report.html" in said
+    assert "changed: tables/efr.csv" in output and "missing: report.html" in output
 
 
 def test_check_verifies_a_signature_and_its_key(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ours, other, out = make_key(tmp_path / "ours"), make_key(tmp_path / "other"), tmp_path / "out"
-    assert run_app(["evidence", "tied/red-red", "--out", str(out), "--sign", str(ours)]) == 0
-    code, said = checked(capsys, out)
-    assert code == 0 and "SHA256:" in said
-    assert checked(capsys, out, "--signers", f"{ours}.pub")[0] == 0
+    own, other, out = make_key(tmp_path / "ours"), make_key(tmp_path / "other"), tmp_path / "out"
+    assert run_app(["evidence", "tied/red-red", "--out", str(out), "--sign", str(own)]) == 0
+    code, output = checked(capsys, out)
+    assert code == 0 and "SHA256:" in output
+    assert checked(capsys, out, "--signers", f"{own}.pub")[0] == 0
     assert checked(capsys, out, "--signers", f"{other}.pub")[0] == 1
     allowed = tmp_path / "allowed_signers"
-    allowed.write_text(f"qa@example.org {Path(f'{ours}.pub').read_text()}", encoding="utf-8")
-    code, said = checked(capsys, out / "evidence.html", "--signers", allowed)
-    assert code == 0 and "qa@example.org" in said
+    allowed.write_text(f"qa@example.org {Path(f'{own}.pub').read_text()}", encoding="utf-8")
+    code, output = checked(capsys, out / "evidence.html", "--signers", allowed)
+    assert code == 0 and "qa@example.org" in output
     with (out / "evidence.html").open("a") as file:
         file.write(" ")
-    code, said = checked(capsys, out, "--signers", f"{ours}.pub")
-    assert code == 1 and "changed: evidence.html" in said
+    code, output = checked(capsys, out, "--signers", f"{own}.pub")
+    assert code == 1 and "changed: evidence.html" in output
     index = out / "evidence.sha256"
     index.write_text(index.read_text(encoding="utf-8").replace("evidence.html", "evidence.htm"), encoding="utf-8")
-    code, said = checked(capsys, index, "--signers", f"{ours}.pub")
-    assert code == 1 and "NOT GOOD" in said
+    code, output = checked(capsys, index, "--signers", f"{own}.pub")
+    assert code == 1 and "NOT GOOD" in output
     (out / "evidence.sha256.sig").unlink()
-    assert checked(capsys, index, "--signers", f"{ours}.pub")[0] == 1  # nothing is signed
+    assert checked(capsys, index, "--signers", f"{own}.pub")[0] == 1  # nothing is signed
 
 
-def test_check_takes_no_list_for_a_document_that_it_does_not_name(tmp_path: Path) -> None:
+def test_check_refuses_a_document_that_the_list_does_not_name(tmp_path: Path) -> None:
     document, index = tmp_path / "evidence.pdf", tmp_path / "evidence.sha256"
     document.write_bytes(b"old")
     index.write_text(f"{'0' * 64}  evidence.html\n", encoding="utf-8")
@@ -271,7 +271,7 @@ def test_check_verifies_a_frozen_plan(home: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.slow
-def test_what_is_not_medtests_is_never_written_over(home: Path, tmp_path: Path) -> None:
+def test_foreign_files_are_never_overwritten(home: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "evidence.html").write_text("mine", encoding="utf-8")
     with pytest.raises(UserMistakes, match="--out"):

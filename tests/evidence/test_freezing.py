@@ -1,4 +1,4 @@
-"""Plans that are frozen before the first case, and what runs say about them."""
+"""Plans that are frozen before the first case, and deviations of runs from them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_wrong_tie_of_a_relation_is_a_mistake_of_the_suite(tmp_path: Path, sta
 
 
 @pytest.mark.slow
-def test_a_run_follows_the_frozen_plan_and_names_the_gate_that_was_changed_after_it(tmp_path: Path) -> None:
+def test_a_run_follows_the_frozen_plan_and_names_a_gate_changed_later(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     path, plan = freeze_plan(suite, tmp_path)
     assert is_whole(plan) and not is_whole({**plan, "frozen_at": "2000-01-01T00:00:00Z"})
@@ -92,10 +92,10 @@ def test_another_system_and_a_changed_plan_are_seen(tmp_path: Path) -> None:
     assert "seed: 7 → 8" in differs
     assert any(part.startswith("covers.system.fingerprint") for part in differs)
     path.write_text(path.read_text(encoding="utf-8").replace('"max_percent": 100.0', '"max_percent": 99.0'))
-    assert "frozen" not in read_object(run(suite, tmp_path, "fresh=true") / "run.json")  # nobody follows a forged plan
+    assert "frozen" not in read_object(run(suite, tmp_path, "fresh=true") / "run.json")  # no run follows a forged plan
 
 
-def test_a_plan_is_never_written_over(tmp_path: Path) -> None:
+def test_a_plan_is_never_overwritten(tmp_path: Path) -> None:
     from rich.console import Console
 
     from medtest.cli.run.freeze import freeze_plan as freeze_typed
@@ -120,7 +120,7 @@ def test_each_system_follows_the_newest_plan_that_covers_it(tmp_path: Path) -> N
     assert read_object(run(suite, tmp_path) / "run.json")["frozen"]["hash"] == first["hash"]
 
 
-def test_a_plan_that_is_not_followed_is_named(tmp_path: Path) -> None:
+def test_a_plan_without_a_run_that_follows_it_is_named(tmp_path: Path) -> None:
     suite = write_suite(tmp_path)
     path, plan = freeze_plan(suite, tmp_path)
     later = sealed({**{key: value for key, value in plan.items() if key != "hash"}, "format": FORMAT + 1})

@@ -1,4 +1,4 @@
-"""AttnMel's maps are those that its forward gives; rollout is that of weights by hand."""
+"""Attention maps: AttnMel's equal those of its forward, rollout equals the product of weights by hand."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from medtest.inside.attention import AttentionReader, rollout
 from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
 
 
-def test_attnmels_two_maps_are_forwards_own():
+def test_attnmels_two_maps_equal_those_of_forward():
     torch.manual_seed(0)
     network = AttnMel(AttnMelConfig(widths=(4, 4, 6, 6, 8), attention_width=5)).eval()
     reader = AttentionReader(network)
     with torch.no_grad(), reader.attached():
         _, first, second = network(torch.rand(2, 3, 64, 64))
-        found = reader.take(2, (64, 64))
-    assert list(found) == ["attn1", "attn2"]
-    assert found["attn1"].shape == (2, 8, 8)
-    assert torch.equal(found["attn1"], first[:, 0])
-    assert torch.equal(found["attn2"], second[:, 0])
+        maps = reader.take(2, (64, 64))
+    assert list(maps) == ["attn1", "attn2"]
+    assert maps["attn1"].shape == (2, 8, 8)
+    assert torch.equal(maps["attn1"], first[:, 0])
+    assert torch.equal(maps["attn2"], second[:, 0])
 
 
 class _Block(nn.Module):
@@ -63,15 +63,15 @@ def test_rollout_of_a_transformer_is_the_product_by_hand(fused):
     reader = AttentionReader(network)
     with torch.no_grad(), reader.attached():
         network(x)
-        found = reader.take(2, (32, 32))["attention rollout"]
+        map_ = reader.take(2, (32, 32))["attention rollout"]
     assert functional.scaled_dot_product_attention is plain
-    assert not any(one._forward_hooks for one in network.modules())
+    assert not any(module._forward_hooks for module in network.modules())
     with torch.no_grad():
         tokens, flow = network.tokens(x), torch.eye(17)
         for block in network.blocks:
             flow = (0.5 * block.weights(tokens)[3].mean(dim=1) + 0.5 * torch.eye(17)) @ flow
             tokens = block(tokens)
-    torch.testing.assert_close(found, flow[:, 0, 1:].reshape(2, 4, 4))
+    torch.testing.assert_close(map_, flow[:, 0, 1:].reshape(2, 4, 4))
 
 
 def test_multihead_attention_of_torch_is_read_where_it_has_a_fast_path():
@@ -79,8 +79,8 @@ def test_multihead_attention_of_torch_is_read_where_it_has_a_fast_path():
     reader = AttentionReader(layer)
     with torch.no_grad(), reader.attached():
         layer(torch.randn(2, 16, 8))
-        found = reader.take(2, (32, 32))
-    assert found["attention rollout"].shape == (2, 4, 4)
+        maps = reader.take(2, (32, 32))
+    assert maps["attention rollout"].shape == (2, 4, 4)
     assert torch.backends.mha.get_fastpath_enabled()
 
 
@@ -90,7 +90,7 @@ def test_everything_is_put_back_after_an_error():
     with pytest.raises(ValueError, match="here"), AttentionReader(network).attached():
         raise ValueError("here")
     assert functional.scaled_dot_product_attention is plain
-    assert not any(one._forward_hooks for one in network.modules())
+    assert not any(module._forward_hooks for module in network.modules())
 
 
 def test_a_network_without_attention_gives_no_map():
@@ -103,5 +103,5 @@ def test_a_network_without_attention_gives_no_map():
 
 def test_rollout_without_a_class_token_is_the_mean_over_tokens():
     weights = torch.rand(1, 4, 4).softmax(-1)
-    wanted = ((weights + torch.eye(4)) / 2).mean(dim=1).reshape(1, 2, 2)
-    torch.testing.assert_close(rollout([weights], (8, 8)), wanted)
+    expected = ((weights + torch.eye(4)) / 2).mean(dim=1).reshape(1, 2, 2)
+    torch.testing.assert_close(rollout([weights], (8, 8)), expected)

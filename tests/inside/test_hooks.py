@@ -1,4 +1,4 @@
-"""Hooks read what layers give, also where the next layer writes into it, and are gone afterwards."""
+"""Hooks capture outputs of layers, even if the next layer overwrites them, and are removed afterwards."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConf
 
 def _network() -> nn.Sequential:
     torch.manual_seed(0)
-    made = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 2, 3))
-    for norm in (one for one in made.modules() if isinstance(one, nn.BatchNorm2d)):
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 2, 3))
+    for norm in (module for module in network.modules() if isinstance(module, nn.BatchNorm2d)):
         norm.running_mean.uniform_(-0.5, 0.5)
         norm.running_var.uniform_(0.5, 2.0)
-    return made.eval()
+    return network.eval()
 
 
 def _hooks(network: nn.Module) -> int:
-    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in network.modules())
+    return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in network.modules())
 
 
-def test_what_an_activation_writes_over_is_captured_before():
+def test_outputs_are_captured_before_an_activation_overwrites_them():
     network, x = _network(), torch.randn(2, 3, 8, 8)
-    with torch.no_grad(), captured(network, ["0", "1", "2"]) as kept:
+    with torch.no_grad(), captured(network, ["0", "1", "2"]) as capture:
         network(x)
         by_hand = network[1](network[0](x))
     assert float(by_hand.min()) < 0
-    assert torch.equal(kept.outputs["1"], by_hand)
-    assert torch.equal(kept.outputs["2"], by_hand.clamp(min=0))
+    assert torch.equal(capture.outputs["1"], by_hand)
+    assert torch.equal(capture.outputs["2"], by_hand.clamp(min=0))
 
 
-def test_a_norm_that_was_fused_is_found_by_its_name_with_what_it_gave():
+def test_a_fused_norm_is_found_by_its_name_with_its_output():
     network, x = _network(), torch.randn(2, 3, 8, 8)
     with torch.no_grad():
-        wanted = network[1](network[0](x))
+        expected = network[1](network[0](x))
         assert fuse_norms(network, x) == 1
-        with captured(network, ["1"]) as kept:
+        with captured(network, ["1"]) as capture:
             network(x)
-    torch.testing.assert_close(kept.outputs["1"], wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(capture.outputs["1"], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_no_hook_stays_whatever_happens():
+def test_no_hook_stays_after_an_error():
     network = _network()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     with captured(network, ["0", "2"]):
@@ -62,11 +62,11 @@ def test_no_hook_stays_whatever_happens():
 
 def test_an_unknown_layer_is_one_mistake_with_the_nearest_name():
     network = AttnMel(AttnMelConfig(widths=(4, 4, 4, 4, 4), attention_width=4))
-    with pytest.raises(UserMistakes) as told, captured(network, ["conv_blok5"]):
+    with pytest.raises(UserMistakes) as caught, captured(network, ["conv_blok5"]):
         pass
-    assert len(told.value.mistakes) == 1
-    assert told.value.mistakes[0].nearest == "conv_block5"
-    assert "conv_block1" in told.value.mistakes[0].allowed
+    assert len(caught.value.mistakes) == 1
+    assert caught.value.mistakes[0].nearest == "conv_block5"
+    assert "conv_block1" in caught.value.mistakes[0].allowed
     assert _hooks(network) == 0
 
 
@@ -116,5 +116,5 @@ def test_pooling_is_the_mean_over_places_tokens_and_crops():
         (1, (224, 224), None),
     ],
 )
-def test_tokens_lie_on_the_images_grid(tokens, shape, grid):
+def test_tokens_are_placed_on_the_images_grid(tokens, shape, grid):
     assert token_grid(tokens, shape) == grid

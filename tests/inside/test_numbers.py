@@ -17,15 +17,15 @@ ARRAYS = st.integers(2, 40).flatmap(lambda n: st.tuples(*[st.lists(st.integers(-
 @settings(max_examples=60, deadline=None)
 @given(ARRAYS)
 def test_cosine_and_rank_correlation_are_scipys(pair):
-    one, other = (np.asarray(values, np.float64) for values in pair)
-    found = numbers.cosine(one, other)
-    if one.any() and other.any():
-        assert found == pytest.approx(1 - scipy_cosine(one, other), abs=1e-9)
+    first, second = (np.asarray(values, np.float64) for values in pair)
+    cosine = numbers.cosine(first, second)
+    if first.any() and second.any():
+        assert cosine == pytest.approx(1 - scipy_cosine(first, second), abs=1e-9)
     else:
-        assert found is None
-    ranked = numbers.rank_correlation(one, other)
-    if np.ptp(one) and np.ptp(other):
-        assert ranked == pytest.approx(spearmanr(one, other).statistic, abs=1e-9)
+        assert cosine is None
+    ranked = numbers.rank_correlation(first, second)
+    if np.ptp(first) and np.ptp(second):
+        assert ranked == pytest.approx(spearmanr(first, second).statistic, abs=1e-9)
     else:
         assert ranked is None
 

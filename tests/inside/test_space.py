@@ -1,4 +1,4 @@
-"""Features in numbers, against scikit-learn and by hand."""
+"""Measures of feature spaces, against scikit-learn and by hand."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from medtest.inside.tables import first_layers, layer_table
 
 def _clouds(rng, n, apart):
     labels = ["a", "b"] * (n // 2)
-    return np.array([rng.normal(size=3) + (apart if one == "b" else 0) for one in labels]), labels
+    return np.array([rng.normal(size=3) + (apart if label == "b" else 0) for label in labels]), labels
 
 
 def test_knn_accuracy_is_that_of_a_count_by_hand():
     rng = np.random.default_rng(4)
-    known, labels = _clouds(rng, 30, 1.5)
-    asked, truth = _clouds(rng, 20, 1.5)
-    near = NearestNeighbors(n_neighbors=5).fit(known).kneighbors(asked, return_distance=False)
-    right = [max("ab", key=[labels[n] for n in row].count) == one for row, one in zip(near, truth, strict=True)]
-    found = space.neighbours_accuracy(known, labels, asked, truth)
-    assert found == pytest.approx(np.mean(right))
-    assert 0.5 < found < 1
-    assert space.neighbours_accuracy(known, ["a"] * 30, asked, truth) is None
+    training, labels = _clouds(rng, 30, 1.5)
+    queries, truth = _clouds(rng, 20, 1.5)
+    near = NearestNeighbors(n_neighbors=5).fit(training).kneighbors(queries, return_distance=False)
+    right = [
+        max("ab", key=[labels[n] for n in row].count) == true_label for row, true_label in zip(near, truth, strict=True)
+    ]
+    accuracy = space.neighbours_accuracy(training, labels, queries, truth)
+    assert accuracy == pytest.approx(np.mean(right))
+    assert 0.5 < accuracy < 1
+    assert space.neighbours_accuracy(training, ["a"] * 30, queries, truth) is None
 
 
 def test_silhouette_is_sklearns_and_none_of_one_class():
-    found, labels = _clouds(np.random.default_rng(5), 20, 2.0)
-    assert space.silhouette(found, labels) == pytest.approx(silhouette_score(found, labels))
-    assert space.silhouette(found, ["a"] * 20) is None
-    assert space.silhouette(found[:2], ["a", "b"]) is None
+    features, labels = _clouds(np.random.default_rng(5), 20, 2.0)
+    assert space.silhouette(features, labels) == pytest.approx(silhouette_score(features, labels))
+    assert space.silhouette(features, ["a"] * 20) is None
+    assert space.silhouette(features[:2], ["a", "b"]) is None
 
 
 def test_features_are_in_standard_deviations_of_training():
@@ -44,16 +46,16 @@ def test_features_are_in_standard_deviations_of_training():
     np.testing.assert_allclose(other, [[2, 0]])
 
 
-def test_embedding_parts_clouds_and_is_the_same_again():
-    found, labels = _clouds(np.random.default_rng(6), 24, 30.0)
-    placed = space.embedded(found, "tsne", 3)
+def test_embedding_separates_clouds_and_is_reproducible():
+    features, labels = _clouds(np.random.default_rng(6), 24, 30.0)
+    placed = space.embedded(features, "tsne", 3)
     assert placed.shape == (24, 2)
-    np.testing.assert_array_equal(placed, space.embedded(found, "tsne", 3))
+    np.testing.assert_array_equal(placed, space.embedded(features, "tsne", 3))
     assert silhouette_score(placed, labels) > 0.3
-    assert space.embedded(found[:4], "tsne", 3) is None
-    assert space.embedded(found, "none", 3) is None
+    assert space.embedded(features[:4], "tsne", 3) is None
+    assert space.embedded(features, "none", 3) is None
     with pytest.raises(UserMistakes):
-        space.embedded(found, "pca", 3)
+        space.embedded(features, "pca", 3)
 
 
 def test_a_missing_extra_is_named(monkeypatch):
@@ -64,21 +66,21 @@ def test_a_missing_extra_is_named(monkeypatch):
         space.embedded(np.zeros((9, 2)), "umap", 0)
 
 
-def test_the_first_layer_beyond_noise_is_found_in_their_order():
+def test_the_first_layer_beyond_noise_is_found_in_network_order():
     layers = ["one", "two", "three"]
     assert space.first_beyond(layers, {"one": 1, "two": 3, "three": 9}, {"one": 2, "two": 2, "three": 2}) == "two"
     assert space.first_beyond(layers, {"one": 1}, {"one": 1}) == ""
 
 
-def test_tables_tell_layers_by_relation_and_severity():
+def test_tables_summarise_layers_by_relation_and_severity():
     features = space.Features()
     rng = np.random.default_rng(1)
     for role, relation, shift in (("training", "", 0.0), ("clean", "", 0.0), ("follow-up", "pgd", 9.0)):
         vectors, labels = _clouds(rng, 12, 8.0)
         for vector, label in zip(vectors, labels, strict=True):
             moved = vector + (shift if label == "a" else -shift)
-            one = {"deep": moved.astype(np.float32), "flat": vector.astype(np.float32)}
-            features.add(one, role=role, label=label, name="x", relation=relation, severity=int(bool(relation)))
+            by_layer = {"deep": moved.astype(np.float32), "flat": vector.astype(np.float32)}
+            features.add(by_layer, role=role, label=label, name="x", relation=relation, severity=int(bool(relation)))
     rows = [
         {"relation": "pgd", "severity": 1, "layer": layer, "cosine": 0.5, "distance": d, "noise_distance": 1.0}
         for layer, distances in (("flat", (0.5, 0.7)), ("deep", (2.0, 3.0)))

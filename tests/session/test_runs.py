@@ -1,4 +1,4 @@
-"""The door for Python: what ten lines of it give is what the command line gives."""
+"""Runs from Python: their results equal those of the command line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reddish(image: Image) -> RawAnswer:
 
 
 class Reddish(System):
-    """A system as a package would bring it."""
+    """A system like that of a package."""
 
     Settings = SystemSettings
 
@@ -66,7 +66,7 @@ def _comparable(frame: pd.DataFrame) -> pd.DataFrame:
     return plain.sort_values(["seed_id", "relation", "severity"]).reset_index(drop=True)
 
 
-def test_a_function_gives_what_its_file_gives_on_the_command_line(
+def test_a_function_gives_the_same_as_its_file_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = medtest.run("polyp_seg", reddish, home=tmp_path / "python", **SMALL)
@@ -77,8 +77,8 @@ def test_a_function_gives_what_its_file_gives_on_the_command_line(
     assert main([*typed, "relations=[blur]", "relations.blur.severities=[1,3]", "workers=1", "quiet=true"]) == 0
     (file,) = (tmp_path / "shell" / "outputs" / "polyp_seg").glob("*/*/records.parquet")
     folder = file.parent
-    there = pd.read_parquet(file)
-    pd.testing.assert_frame_equal(_comparable(result.records), _comparable(there), check_exact=True)
+    records = pd.read_parquet(file)
+    pd.testing.assert_frame_equal(_comparable(result.records), _comparable(records), check_exact=True)
     table = pd.read_csv(folder / "tables" / "efr.csv")
     assert list(result.efr.columns) == ["system", *table.columns]
     assert result.efr["violations"].tolist() == table["violations"].tolist()
@@ -88,7 +88,7 @@ def test_a_function_gives_what_its_file_gives_on_the_command_line(
 
 
 def _assert_documented(schema: pa.Schema, records: Records) -> None:
-    """See that the page on results names every column that a run writes, in order, with its type."""
+    """Assert that the page on results names every column that a run writes, in order, with its type."""
     page = (Path(__file__).parents[2] / "docs" / "read-the-results.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| (`.+`) \| (\w+) \| .+ \|$", page.partition("\n## Records\n")[2].partition("\n## ")[0], flags=re.MULTILINE
@@ -100,13 +100,13 @@ def _assert_documented(schema: pa.Schema, records: Records) -> None:
     families = {name.partition("<")[0]: kind for name, kind in documented[fixed:]}
     assert set(families) == {"", "source_", "self_", "factor_", "stratum_", *VISIBILITY_COLUMNS}
     for name, kind in written[fixed:]:
-        family = max((one for one in families if name.startswith(one)), key=len)
+        family = max((prefix for prefix in families if name.startswith(prefix)), key=len)
         assert families[family] == kind and (family or f"source_{name}" in schema.names), name
     assert "unchanged" in set(records.followups["relation"]) and set(records.sources["relation"]) == {"source"}
 
 
 @pytest.mark.slow
-def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path: Path) -> None:
+def test_results_are_reused_under_the_same_fingerprint_and_never_without_one(tmp_path: Path) -> None:
     calls: list[int] = []
 
     def counted(image: Image) -> RawAnswer:
@@ -114,13 +114,13 @@ def test_results_are_used_again_under_the_same_words_and_never_without(tmp_path:
         return reddish(image)
 
     first = medtest.run("polyp_seg", counted, fingerprint="v1", home=tmp_path, **SMALL)
-    asked = len(calls)
+    first_calls = len(calls)
     again = medtest.run("polyp_seg", counted, fingerprint="v1", home=tmp_path, **SMALL)
-    assert len(calls) == asked > 0 and again.folders == first.folders
+    assert len(calls) == first_calls > 0 and again.folders == first.folders
     assert again.outcome.systems[0].cases_reused == len(again.records)
     assert not any("used again" in line and "Nobody" in line for line in again.notices)
     other = medtest.run("polyp_seg", counted, home=tmp_path, **SMALL)
-    assert len(calls) == 2 * asked and other.folders != first.folders
+    assert len(calls) == 2 * first_calls and other.folders != first.folders
     assert any("runs in this process" in line and "its results are not reused" in line for line in other.notices)
 
 
@@ -129,14 +129,14 @@ def test_objects_systems_and_names_side_by_side_with_a_gate(tmp_path: Path) -> N
     systems = {"mine": Reddish("mine", SystemSettings()), "same": medtest.Model(reddish)}
     gate = "gates=[{max_percent: 0, bound: efr_percent, threshold: 0.01}]"
     result = medtest.run("polyp_seg", systems, home=tmp_path, overrides=[gate], **SMALL)
-    frames = [_comparable(one) for _, one in result.records.groupby("system")]
+    frames = [_comparable(frame) for _, frame in result.records.groupby("system")]
     pd.testing.assert_frame_equal(frames[0], frames[1], check_exact=True)
     assert sorted(result.reports) == ["mine", "same"] and result.report.name == "comparison.html"
     assert set(result.gates["system"]) == {"mine", "same"} and "held" in result.gates
     assert result.code in (ExitCode.OK, ExitCode.GATE_FAILED) and result.ok == bool((result.gates["held"]).all())
 
 
-def test_what_a_function_raises_is_a_verdict(tmp_path: Path) -> None:
+def test_an_exception_of_a_function_is_a_verdict(tmp_path: Path) -> None:
     def broken(image: Image) -> RawAnswer:
         if image.mean() > 0:
             raise SystemExit("<b>gone</b>")
@@ -188,7 +188,7 @@ def test_mistakes_are_one_message_before_anything_runs(tmp_path: Path, arguments
     assert not (tmp_path / "outputs").exists()
 
 
-def test_options_are_checked_as_on_the_command_line(tmp_path: Path) -> None:
+def test_options_are_checked_like_on_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="limit"):
         medtest.run("polyp_seg", reddish, home=tmp_path, limit=0)
     with pytest.raises(UserMistakes, match=r"suite_dir\n  found:   /nowhere\n  allowed: an existing folder"):
@@ -210,7 +210,7 @@ def test_memory_of_the_program_is_no_leak_of_the_function(tmp_path: Path, monkey
     assert not any("leaks" in line for line in result.notices) and "ERROR" not in set(result.records["verdict"])
 
 
-def test_what_a_given_system_can_do_decides(tmp_path: Path) -> None:
+def test_the_methods_of_a_system_decide(tmp_path: Path) -> None:
     class Describing(Reddish):
         tasks = ("answer",)
 
@@ -227,7 +227,7 @@ def test_what_a_given_system_can_do_decides(tmp_path: Path) -> None:
     )
 
 
-def test_masks_of_zero_and_one_are_told(tmp_path: Path) -> None:
+def test_masks_of_zero_and_one_cause_a_notice(tmp_path: Path) -> None:
     result = medtest.run("polyp_seg", lambda image: (image[..., 0] > 128).astype(np.uint8), home=tmp_path, **SMALL)
     (line,) = (line for line in result.notices if "0 and 1" in line)
     assert line.startswith("lambda: ") and result.text().count("0 and 1") == 1
@@ -241,7 +241,7 @@ def test_one_override_is_taken_as_several_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_of_docs_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "from-python.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the tests of the simulated laboratory share: pictures and requests over HTTP."""
+"""Pictures and requests over HTTP for tests of the simulated laboratory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KEY = "canary-of-the-laboratory"
 
 
 def picture(shade: int = 90) -> Picture:
-    """A reddish picture."""
+    """Return a reddish picture."""
     pixels = np.zeros((64, 64, 3), np.uint8)
     pixels[:] = (shade + 80, shade, shade - 20)
     return Picture.of(pixels)
 
 
 def body(text: str, *, shown: Picture | None = None, **more: Any) -> dict[str, Any]:
-    """The body of a request to chat.completions."""
+    """Return the body of a request to chat.completions."""
     content: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": (shown or picture()).data_url()}}]
     content.append({"type": "text", "text": text})
     return {"model": MODEL, "messages": [{"role": "user", "content": content}], **more}
@@ -53,7 +53,7 @@ def call(
 
 @contextmanager
 def laboratory(config: Config | None = None, **faults: Any) -> Iterator[FaultServer]:
-    """The laboratory's server in a thread of this process."""
+    """Serve the laboratory in a thread of this process."""
     chosen = config or Config()
     with_key = Config(
         seed=chosen.seed,

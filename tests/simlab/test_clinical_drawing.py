@@ -1,4 +1,4 @@
-"""The simulated product's medical pictures: what it reads of a prompt, what it draws, and what each defect does."""
+"""Medical pictures of the simulated product: reading of prompts, drawings, and effects of each defect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRESENCE = {"ordered": "wanted", "negated": "unwanted", "uncertain": "perhaps"}
 
 
 def drawn(prompt: str, *, product: int = 0, seed: int = 0, **defects: float) -> ClinicalDrawing:
-    """Return what a product draws."""
+    """Return a product's drawing."""
     drawing = Artist(product, clinical=ClinicalDefects(**defects)).draw(prompt, seed=seed)
     assert isinstance(drawing, ClinicalDrawing)
     return drawing
@@ -25,10 +25,10 @@ def drawn(prompt: str, *, product: int = 0, seed: int = 0, **defects: float) -> 
 
 def shown(prompt: str, **defects: float) -> list[tuple[str, str]]:
     """Return findings and sides in a picture, without those that the prompt leaves open."""
-    return [(one.name, one.side) for one in drawn(prompt, **defects).shown if one.name != "pneumonia"]
+    return [(finding.name, finding.side) for finding in drawn(prompt, **defects).shown if finding.name != "pneumonia"]
 
 
-def test_it_reads_what_orders_say_by_rules_of_its_own() -> None:
+def test_it_reads_orders_by_its_own_rules() -> None:
     order = understood_order(FILM)
     assert order is not None
     assert order.findings == (
@@ -49,31 +49,43 @@ def test_it_and_the_language_of_orders_agree_on_made_orders() -> None:
         if order.contradictions:
             continue
         expected = [
-            (one.name, PRESENCE[one.presence], one.side or "", one.size_mm, one.paris.lower(), one.colour)
-            for one in order.findings
+            (
+                finding.name,
+                PRESENCE[finding.presence],
+                finding.side or "",
+                finding.size_mm,
+                finding.paris.lower(),
+                finding.colour,
+            )
+            for finding in order.findings
         ]
-        found = [(one.name, one.presence, one.side, one.millimetres, one.type, one.colour) for one in own.findings]
-        assert found == expected, text
+        understood_findings = [
+            (finding.name, finding.presence, finding.side, finding.millimetres, finding.type, finding.colour)
+            for finding in own.findings
+        ]
+        assert understood_findings == expected, text
         counts = zip(order.findings, own.findings, strict=True)
-        assert all(finding.count in (None, wanted.count) for finding, wanted in counts), text
+        assert all(finding.count in (None, own_finding.count) for finding, own_finding in counts), text
 
 
 def test_a_sound_product_draws_what_is_ordered() -> None:
     right = [("effusion", "left"), ("nodule", "right"), ("nodule", "right")]
     assert shown(FILM) == right
-    assert [one.millimetres for one in drawn(FILM).shown if one.name == "nodule"] == [8.0, 8.0]
+    assert [finding.millimetres for finding in drawn(FILM).shown if finding.name == "nodule"] == [8.0, 8.0]
     assert drawn("Normal chest radiograph").shown == ()
-    assert [one.side for one in drawn("CXR: bilateral effusions").shown] == ["bilateral"]
+    assert [finding.side for finding in drawn("CXR: bilateral effusions").shown] == ["bilateral"]
 
 
-def test_each_defect_does_what_its_name_says() -> None:
+def test_each_defect_has_its_effect() -> None:
     assert shown(FILM, sides_swapped=1.0) == [("effusion", "right"), ("nodule", "left"), ("nodule", "left")]
     assert ("pneumothorax", "left") in shown(FILM, negated_drawn=1.0) or ("pneumothorax", "right") in shown(
         FILM, negated_drawn=1.0
     )
     assert shown(FILM, findings_dropped=1.0) == [("effusion", "left")]
     assert shown(FILM, counts_ignored=1.0) == [("effusion", "left"), ("nodule", "right")]
-    assert {one.millimetres for one in drawn(FILM, sizes_ignored=1.0).shown if one.name == "nodule"} == {12.0}
+    assert {finding.millimetres for finding in drawn(FILM, sizes_ignored=1.0).shown if finding.name == "nodule"} == {
+        12.0
+    }
     assert shown(FILM, synonyms_missed=1.0) == [("effusion", "left")]
     assert [name for name, _ in shown(FILM, bystanders_leaked=1.0)][3:] == ["cardiomegaly"]
     assert shown("CXR: left effusion", bystanders_leaked=1.0) == [("effusion", "left")]
@@ -81,7 +93,7 @@ def test_each_defect_does_what_its_name_says() -> None:
     assert len(CLINICAL) == 8
 
 
-def test_a_steady_defect_depends_on_the_prompt_and_one_drawn_anew_on_the_request() -> None:
+def test_a_steady_defect_depends_on_the_prompt_and_a_random_one_on_the_request() -> None:
     steady = {drawn(FILM, seed=seed, sides_swapped=0.5).slips.names for seed in range(20)}
     anew = {
         Artist(0, clinical=ClinicalDefects(sides_swapped=0.5, anew=("sides_swapped",)))

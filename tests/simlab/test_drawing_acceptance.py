@@ -1,4 +1,4 @@
-"""Acceptance of the oracle of pictures: intervals cover what set defects imply, and do not cover what they do not."""
+"""Acceptance of the oracle of pictures: intervals cover the implied effects of defects, and no other effects."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def method() -> Iterator[ModuleType]:
         sys.path.remove(str(FOLDER))
 
 
-def test_without_defects_no_rule_finds_anything_net_of_asking_again(method: ModuleType) -> None:
+def test_without_defects_no_rule_finds_anything_net_of_repeats(method: ModuleType) -> None:
     for operator in ("er_r", "er_a"):
-        found = method.cells(method.pairs_of(operator, 12), [method.Artist(drawings=method.SHARED)])
-        assert {name: cell.mean for name, cell in found.items()} == dict.fromkeys(method.COLUMNS, 0.0)
+        cells = method.cells(method.pairs_of(operator, 12), [method.Artist(drawings=method.SHARED)])
+        assert {name: cell.mean for name, cell in cells.items()} == dict.fromkeys(method.COLUMNS, 0.0)
 
 
 @pytest.mark.slow
-def test_two_steady_swaps_differ_with_2p_1_minus_p_and_drawn_anew_they_cancel(method: ModuleType) -> None:
-    swaps = next(one for one in method.EXPERIMENTS if one.defect == "sides_swapped")
-    steady = {one.what: one for one in method.coverage(swaps, 0.3, anew=False, campaigns=20, prompts=40)}
-    anew = {one.what: one for one in method.coverage(swaps, 0.3, anew=True, campaigns=20, prompts=40)}
+def test_two_steady_swaps_differ_with_2p_1_minus_p_and_random_ones_cancel(method: ModuleType) -> None:
+    swaps = next(experiment for experiment in method.EXPERIMENTS if experiment.defect == "sides_swapped")
+    steady = {cell.what: cell for cell in method.coverage(swaps, 0.3, anew=False, campaigns=20, prompts=40)}
+    anew = {cell.what: cell for cell in method.coverage(swaps, 0.3, anew=True, campaigns=20, prompts=40)}
     assert steady["net"].implied == pytest.approx(2 * 0.3 * 0.7)
     assert anew["net"].implied == 0
-    for one in (*steady.values(), *anew.values()):
-        assert one.covered >= 14, one  # at 95 % fewer happen once in thirty thousand
+    for cell in (*steady.values(), *anew.values()):
+        assert cell.covered >= 14, cell  # at 95 % fewer happen once in thirty thousand
     # The comparison can fail: a net of p is not covered by a net of 2p(1 - p).
     wrong = replace(swaps, pair=lambda _, p: p / 2)
     net = method.coverage(wrong, 0.3, anew=False, campaigns=20, prompts=40)[1]
@@ -50,7 +50,7 @@ def test_two_steady_swaps_differ_with_2p_1_minus_p_and_drawn_anew_they_cancel(me
 
 
 def test_tables_have_a_row_for_each_defect_and_none_of_zeros(method: ModuleType) -> None:
-    """Each row of coverages holds truth and net at all rates; a table of findings leaves out what finds nothing."""
+    """Each row of coverages holds truth and net at all rates; a table of findings leaves out rows without a finding."""
     columns = [("truth", 0.05, 0.05, 0.06), ("net", 0.05, 0.1, 0.1), ("truth", 0.4, 0.4, 0.4), ("net", 0.4, 0.5, 0.5)]
     coverages = [
         method.Coverage(
@@ -86,13 +86,13 @@ def test_tables_have_a_row_for_each_defect_and_none_of_zeros(method: ModuleType)
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
-    found = []
+    coverages = []
     for experiment in method.EXPERIMENTS:
         for anew in (False, True):
-            found += method.coverage(experiment, 0.3, anew=anew, campaigns=20, prompts=PROMPTS)
-    lines, accepted = method.coverage_table([replace(one, rate=method.RATES[0]) for one in found])
+            coverages += method.coverage(experiment, 0.3, anew=anew, campaigns=20, prompts=PROMPTS)
+    lines, accepted = method.coverage_table([replace(coverage, rate=method.RATES[0]) for coverage in coverages])
     assert accepted, "\n".join(lines)
-    operators = {one.defect: one.operator for one in method.EXPERIMENTS}
+    operators = {experiment.defect: experiment.operator for experiment in method.EXPERIMENTS}
     assert set(operators) == set(method.DEFECTS)
     for defect, operator in operators.items():
         defects = method.DrawingDefects(**{defect: method.FOUND_AT}, most_entities=method.MOST, cap=method.CAP)
@@ -105,8 +105,8 @@ def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
 @pytest.mark.timeout(900)
 def test_with_pixels_and_the_bundled_reader_swaps_are_found_and_soundness_is_no_error(method: ModuleType) -> None:
     if not Bundled("bundled", Bundled.Settings()).weights():
-        pytest.skip("the weights of the bundled reader are not here")
-    found = {defect: (implied, low, high) for defect, implied, _, low, high in method.seen_in_pixels(40)}
-    assert found[""][1] <= 0 <= found[""][2]
-    implied, low, high = found["sides_swapped"]
+        pytest.skip("the weights of the bundled reader are absent")
+    seen = {defect: (implied, low, high) for defect, implied, _, low, high in method.seen_in_pixels(40)}
+    assert seen[""][1] <= 0 <= seen[""][2]
+    implied, low, high = seen["sides_swapped"]
     assert 0 < low <= implied <= high

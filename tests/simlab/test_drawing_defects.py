@@ -1,4 +1,4 @@
-"""The defects of the product that draws: each does what it says, steady or anew, at its rate."""
+"""Defects of the drawing product: each has its effect at its rate, steady or random."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def drawn(prompt: str = PROMPT, *, seed: int = 0, earlier: str = "", product: in
 
 
 def names(drawing: Drawing) -> Counter[str]:
-    return Counter(one.name for one in drawing.layout.things)
+    return Counter(entity.name for entity in drawing.layout.things)
 
 
-def said(drawing: Drawing) -> set[tuple[str, str, str]]:
+def relations_of(drawing: Drawing) -> set[tuple[str, str, str]]:
     shown = drawing.truth()
     return {(shown.objects[a][0], side, shown.objects[b][0]) for a, side, b in shown.sides}
 
@@ -35,15 +35,15 @@ SOUND = Counter({"dog": 1, "cat": 1, "bird": 3, "lamp": 1})
 def test_without_defects_everything_is_there() -> None:
     sound = drawn()
     assert names(sound) == SOUND
-    assert {("dog", "left of", "cat"), ("bird", "above", "cat")} <= said(sound)
-    assert {one.name: one.colour for one in sound.layout.things}["dog"] == "red"
+    assert {("dog", "left of", "cat"), ("bird", "above", "cat")} <= relations_of(sound)
+    assert {entity.name: entity.colour for entity in sound.layout.things}["dog"] == "red"
     assert sound.slips == ((), "")
     assert drawn("") == drawn("", seed=0)
     assert not drawn("").layout.things
 
 
 @pytest.mark.parametrize(
-    ("defects", "prompt", "left"),
+    ("defects", "prompt", "remaining"),
     [
         ({"entities_dropped": 1.0, "most_entities": 3}, PROMPT, {"dog": 1, "cat": 1, "bird": 3}),
         ({"entities_dropped": 1.0, "most_entities": 0}, PROMPT, {}),
@@ -60,27 +60,27 @@ def test_without_defects_everything_is_there() -> None:
         ({"refusals": 1.0}, WORDY, {}),
     ],
 )
-def test_a_defect_does_what_it_says(defects: dict[str, Any], prompt: str, left: dict[str, int]) -> None:
-    assert names(drawn(prompt, **defects)) == Counter(left)
+def test_a_defect_has_its_effect(defects: dict[str, Any], prompt: str, remaining: dict[str, int]) -> None:
+    assert names(drawn(prompt, **defects)) == Counter(remaining)
 
 
 def test_sides_are_swapped_and_colours_leak() -> None:
-    swapped = said(drawn(sides_swapped=1.0))
+    swapped = relations_of(drawn(sides_swapped=1.0))
     assert {("dog", "right of", "cat"), ("bird", "under", "cat")} <= swapped
     assert ("dog", "left of", "cat") not in swapped
-    assert {one.colour for one in drawn(colours_leaked=1.0).layout.things} == {"red"}
+    assert {entity.colour for entity in drawn(colours_leaked=1.0).layout.things} == {"red"}
 
 
-def test_what_was_removed_is_kept_where_it_stood() -> None:
+def test_removed_entities_are_kept_in_their_place() -> None:
     earlier = "A dog on a table and near a cat. There is a bus."
-    kept = drawn("A dog near a cat.", earlier=earlier, removed_kept=1.0)
-    assert names(kept) == Counter({"dog": 1, "cat": 1, "table": 1, "bus": 1})
-    assert ("dog", "on", "table") in said(kept)
+    drawing = drawn("A dog near a cat.", earlier=earlier, removed_kept=1.0)
+    assert names(drawing) == Counter({"dog": 1, "cat": 1, "table": 1, "bus": 1})
+    assert ("dog", "on", "table") in relations_of(drawing)
     assert names(drawn("A dog near a cat.", removed_kept=1.0)) == Counter({"dog": 1, "cat": 1})
     assert drawn("A dog.", earlier="A dog.", removed_kept=1.0).layout == drawn("A dog.").layout
 
 
-def test_a_rewritten_prompt_and_a_refusal_are_told() -> None:
+def test_a_rewritten_prompt_and_a_refusal_are_reported() -> None:
     assert "flower" in drawn(prompts_rewritten=1.0).revised
     assert drawn().revised == ""
     ways = {drawn(refusals=1.0, product=number).refused for number in range(40)}
@@ -92,22 +92,22 @@ def test_a_rewritten_prompt_and_a_refusal_are_told() -> None:
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_steady_defect_stays_and_one_drawn_anew_does_not(name: str) -> None:
+def test_a_steady_defect_stays_and_a_random_one_does_not(name: str) -> None:
     for anew in (False, True):
         defects = {name: 0.3, "anew": (name,) if anew else ()}
         by_product = [
             [bool(drawn(product=product, seed=seed, **defects).slips.names) for seed in range(4)]
             for product in range(150)
         ]
-        assert any(len(set(one)) > 1 for one in by_product) == anew
+        assert any(len(set(slips)) > 1 for slips in by_product) == anew
         rate = 0.9 if name == "clutter_dropped" else 0.3  # three things beyond the first
-        found = np.mean([one[0] for one in by_product])
-        assert abs(found - rate) < 4 * (rate * (1 - rate) / 150) ** 0.5
+        share = np.mean([slips[0] for slips in by_product])
+        assert abs(share - rate) < 4 * (rate * (1 - rate) / 150) ** 0.5
 
 
-def test_other_words_have_draws_of_their_own() -> None:
+def test_other_words_have_independent_draws() -> None:
     pairs = [
         tuple("sides_swapped" in drawn(text, product=number, sides_swapped=0.5).slips.names for text in (PROMPT, WORDY))
         for number in range(200)
     ]
-    assert 60 < sum(one != other for one, other in pairs) < 140
+    assert 60 < sum(plain_slip != wordy_slip for plain_slip, wordy_slip in pairs) < 140

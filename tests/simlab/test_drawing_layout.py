@@ -1,4 +1,4 @@
-"""Layouts: what is asked for holds, nothing overlaps that was not to, and the same is drawn alike."""
+"""Layouts: requested relations hold, other entities do not overlap, and equal requests are drawn alike."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def wished(names: list[str], *links: tuple[int, str, int], counts: dict[int, int
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_a_side_that_is_asked_for_holds_by_its_own_rule_and_by_the_readers(side: str) -> None:
+def test_a_requested_side_holds_by_its_own_rule_and_by_the_readers(side: str) -> None:
     draw = Random(SIDES.index(side))
     for turn in range(40):
         layout = laid_out(wished(draw.sample(CLASSES, 2), (0, side, 1)), Random(turn))
-        boxes = {one.wish: one.box for one in layout.things}
+        boxes = {entity.wish: entity.box for entity in layout.things}
         assert layout.unmet == ()
         assert is_on_side(side, boxes[0], boxes[1])
         # the reader's rule is another, with thresholds of its own: what is drawn lies well within
@@ -39,73 +39,73 @@ def test_a_side_that_is_asked_for_holds_by_its_own_rule_and_by_the_readers(side:
 
 
 @pytest.mark.slow
-def test_scenes_of_many_things_hold_what_is_asked() -> None:
-    draw, unmet, asked = Random(11), 0, 0
+def test_scenes_of_many_entities_hold_the_requested_relations() -> None:
+    draw, unmet, requested = Random(11), 0, 0
     for turn in range(120):
         names = draw.sample(CLASSES, draw.randint(2, 6))
         links = [(new, draw.choice(SIDES), draw.randrange(new)) for new in range(1, len(names))]
         layout = laid_out(wished(names, *links), Random(turn))
-        boxes = {one.wish: one.box for one in layout.things}
+        boxes = {entity.wish: entity.box for entity in layout.things}
         assert sorted(boxes) == list(range(len(names)))
         assert all(min(box) >= 0 and max(box) <= 1 for box in boxes.values())
-        asked, unmet = asked + len(links), unmet + len(layout.unmet)
+        requested, unmet = requested + len(links), unmet + len(layout.unmet)
         met = [link for number, link in enumerate(links) if number not in layout.unmet]
         assert all(is_on_side(side, boxes[a], boxes[b]) for a, side, b in met)
         touching = {frozenset((a, b)) for a, side, b in links if side in ("on", "in", "in front of", "behind")}
         tied = {at for pair in touching for at in pair}
-        for one, other in combinations(boxes, 2):
-            if not {one, other} & tied:
-                assert shared_area(boxes[one], boxes[other]) == 0
-    assert unmet <= 0.02 * asked
+        for first, second in combinations(boxes, 2):
+            if not {first, second} & tied:
+                assert shared_area(boxes[first], boxes[second]) == 0
+    assert unmet <= 0.02 * requested
 
 
 @pytest.mark.slow
-def test_what_prompts_of_phantoms_ask_is_large_enough_to_see_and_is_what_a_reader_calls_so() -> None:
-    artist, said, called, sizes = Artist(), 0, 0, []
+def test_requests_of_phantom_prompts_are_large_enough_to_see_and_hold_by_a_readers_rule() -> None:
+    artist, held, called, sizes = Artist(), 0, 0, []
     for number in range(60):
         drawing = artist.draw(render(make(number, 16)), seed=number)
         assert len(drawing.layout.things) == sum(wish.count for wish in drawing.wish_list.wishes)
         assert drawing.layout.unmet == ()
-        boxes = [one.box for one in drawing.layout.things]
+        boxes = [entity.box for entity in drawing.layout.things]
         sizes += [((box[2] - box[0]) * (box[3] - box[1])) ** 0.5 for box in boxes]
-        said += len(drawing.layout.held)
+        held += len(drawing.layout.held)
         called += sum(side in relations(boxes[a], boxes[b]) for a, side, b in drawing.layout.held)
-    assert called >= 0.99 * said
+    assert called >= 0.99 * held
     assert np.mean(np.array(sizes) >= 0.14) >= 0.97
 
 
-def test_a_contradiction_gives_up_what_was_said_last() -> None:
+def test_a_contradiction_gives_up_the_last_request() -> None:
     layout = laid_out(wished(["dog", "cat"], (0, "left of", 1), (1, "left of", 0)), Random(0))
     assert layout.unmet == (1,)
-    boxes = {one.wish: one.box for one in layout.things}
+    boxes = {entity.wish: entity.box for entity in layout.things}
     assert is_on_side("left of", boxes[0], boxes[1])
 
 
-def test_too_much_is_bounded_and_nothing_is_nothing() -> None:
+def test_too_many_requests_are_bounded_and_no_request_is_empty() -> None:
     crowd = laid_out(wished(list(CLASSES[:8]), counts=dict.fromkeys(range(8), 9)), Random(0))
     assert 0 < len(crowd.things) <= MOST_THINGS
     assert laid_out(WishList(wishes=(Wish(name=None, word="sofa"),)), Random(0)).things == ()
 
 
-def test_what_is_behind_is_painted_first() -> None:
+def test_entities_behind_others_are_painted_first() -> None:
     layout = laid_out(wished(["dog", "cat", "bus"], (0, "in front of", 1), (1, "in front of", 2)), Random(3))
-    assert [one.name for one in layout.things] == ["bus", "cat", "dog"]
+    assert [entity.name for entity in layout.things] == ["bus", "cat", "dog"]
 
 
 def test_the_same_prompt_and_seed_are_drawn_alike_and_another_seed_is_not() -> None:
     prompt = "A red dog on a table. Two birds are above the table."
-    one, other = Artist(1), Artist(2)
-    first, again, seeded = one.draw(prompt, seed=4), other.draw(prompt, seed=4), one.draw(prompt, seed=5)
+    artist, other_artist = Artist(1), Artist(2)
+    first, again, seeded = artist.draw(prompt, seed=4), other_artist.draw(prompt, seed=4), artist.draw(prompt, seed=5)
     assert first == again
-    assert np.array_equal(one.paint(first, 96), other.paint(again, 96))
+    assert np.array_equal(artist.paint(first, 96), other_artist.paint(again, 96))
     assert seeded.layout != first.layout
-    assert not np.array_equal(one.paint(first, 96), one.paint(seeded, 96))
+    assert not np.array_equal(artist.paint(first, 96), artist.paint(seeded, 96))
     named = {(a.name, side, b.name) for a, side, b in _named(first)}
     assert ("dog", "on", "table") in named
     assert ("bird", "above", "table") in named
-    assert [one.colour for one in first.layout.things if one.name == "dog"] == ["red"]
+    assert [entity.colour for entity in first.layout.things if entity.name == "dog"] == ["red"]
 
 
 def _named(drawing: Drawing) -> list[tuple[Standing, str, Standing]]:
-    things = drawing.layout.things
-    return [(things[a], side, things[b]) for a, side, b in drawing.truth().sides]
+    entities = drawing.layout.things
+    return [(entities[a], side, entities[b]) for a, side, b in drawing.truth().sides]

@@ -1,4 +1,4 @@
-"""The product that draws reads prompts: what is asked for, how much of it, and how it lies."""
+"""Reading of prompts by the drawing product: entities, counts, and relations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from medtest.simlab.drawing.wishes import WishList
 Asked = tuple[list[tuple[str | None, int, str | None]], list[tuple[int, str, int]]]
 
 
-def plain(wanted: WishList) -> Asked:
-    things = [(one.name, one.count, one.colour) for one in wanted.wishes]
-    return things, [(one.one, one.side, one.other) for one in wanted.links]
+def plain(wish_list: WishList) -> Asked:
+    entities = [(wish.name, wish.count, wish.colour) for wish in wish_list.wishes]
+    return entities, [(link.one, link.side, link.other) for link in wish_list.links]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "things", "links"),
+    ("prompt", "entities", "links"),
     [
         ("a photo of two clocks", [("clock", 2, None)], []),
         ("A red dog and a blue cat", [("dog", 1, "red"), ("cat", 1, "blue")], []),
@@ -65,26 +65,26 @@ def plain(wanted: WishList) -> Asked:
         ("A pair of sheep in a boat.", [("sheep", 2, None), ("boat", 1, None)], [(0, "in", 1)]),
     ],
 )
-def test_english_is_understood(prompt: str, things: list[object], links: list[object]) -> None:
-    assert plain(understood(prompt)) == (things, links)
+def test_english_is_understood(prompt: str, entities: list[object], links: list[object]) -> None:
+    assert plain(understood(prompt)) == (entities, links)
 
 
 @pytest.mark.parametrize("prompt", ["", "!!!", "on in under", "the the the", "zero", "red", "a" * 9000, "🙂, and, and"])
-def test_what_is_no_english_asks_for_nothing_that_can_be_drawn(prompt: str) -> None:
-    assert all(one.name is None for one in understood(prompt).wishes)
+def test_other_texts_ask_for_nothing_that_can_be_drawn(prompt: str) -> None:
+    assert all(wish.name is None for wish in understood(prompt).wishes)
 
 
 def test_a_prompt_without_end_is_bounded() -> None:
-    asked = understood(" and ".join(f"a {name}" for name in CLASSES))
-    assert len(asked.wishes) == MOST_WISHES
+    wish_list = understood(" and ".join(f"a {name}" for name in CLASSES))
+    assert len(wish_list.wishes) == MOST_WISHES
     assert understood("99999999 dogs").wishes[0].count == 9
 
 
-def test_what_templates_say_is_understood_in_full() -> None:
+def test_templates_are_understood_in_full() -> None:
     draw = Random(5)
     for _ in range(300):
         names = draw.sample(CLASSES, draw.randint(1, 6))
-        things = [
+        entities = [
             Entity(
                 name=name,
                 count=draw.choice((1, 1, 2, 3)),
@@ -97,20 +97,22 @@ def test_what_templates_say_is_understood_in_full() -> None:
             for new in range(1, len(names))
             for old in [draw.randrange(new)]
         }
-        pool = pool_of(things, sorted((a, said, b) for a, b, said in triples))
+        pool = pool_of(entities, sorted((a, predicate, b) for a, b, predicate in triples))
         text = render(pool)
-        found = understood(text)
-        things_asked = [(one.name, one.count, one.attributes[0] if one.attributes else None) for one in things]
-        assert plain(found)[0] == things_asked, text
-        assert sorted(plain(found)[1]) == sorted((a, said, b) for a, b, said in triples), text
-        assert all(one.plain for one in found.wishes)
+        wish_list = understood(text)
+        expected = [
+            (entity.name, entity.count, entity.attributes[0] if entity.attributes else None) for entity in entities
+        ]
+        assert plain(wish_list)[0] == expected, text
+        assert sorted(plain(wish_list)[1]) == sorted((a, predicate, b) for a, b, predicate in triples), text
+        assert all(wish.plain for wish in wish_list.wishes)
 
 
-def test_every_synonym_that_an_operator_may_use_is_known_and_no_plain_name() -> None:
-    known = vg150()
+def test_every_synonym_of_an_operator_is_known_and_not_plain() -> None:
+    vocabulary = vg150()
     for name in CLASSES:
-        for word in known.synonyms(name):
-            found = nouns()[tuple(word.lower().split())]
-            assert found.name == name, word
-            assert found.plain == (word == name)
-            assert understood(f"two {known.plural(word)}").wishes[0].name == name, word
+        for word in vocabulary.synonyms(name):
+            noun = nouns()[tuple(word.lower().split())]
+            assert noun.name == name, word
+            assert noun.plain == (word == name)
+            assert understood(f"two {vocabulary.plural(word)}").wishes[0].name == name, word

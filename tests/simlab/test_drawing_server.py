@@ -1,4 +1,4 @@
-"""``/v1/images/generations`` of the simulated laboratory, over HTTP: the shapes of OpenAI's, and nothing besides."""
+"""``/v1/images/generations`` of the simulated laboratory over HTTP, in the format of OpenAI."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pixels(reply: Any, at: int = 0) -> np.ndarray[Any, Any]:
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(reply["data"][at]["b64_json"]))).convert("RGB"))
 
 
-def test_a_picture_comes_as_base64_with_usage_and_is_what_the_product_paints() -> None:
+def test_a_picture_comes_as_base64_with_usage_and_equals_the_products_painting() -> None:
     with drawing() as server:
         status, reply = ask(server, seed=7)
         again = ask(server, seed=7)[1]
@@ -58,22 +58,22 @@ def test_a_picture_comes_as_base64_with_usage_and_is_what_the_product_paints() -
     assert "revised_prompt" not in reply["data"][0]
 
 
-def test_a_picture_lies_at_an_address_that_wants_no_key() -> None:
+def test_a_picture_has_an_address_that_needs_no_key() -> None:
     with drawing() as server:
         reply = ask(server, response_format="url", n=2, output_format="jpeg")[1]
-        found = []
-        for one in reply["data"]:
-            at = urlsplit(one["url"])
+        answers = []
+        for entry in reply["data"]:
+            at = urlsplit(entry["url"])
             assert (at.hostname, at.port) == ("127.0.0.1", server.port)
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
             connection.request("GET", at.path)
             answer = connection.getresponse()
-            found.append((answer.status, answer.getheader("content-type"), answer.read()))
+            answers.append((answer.status, answer.getheader("content-type"), answer.read()))
             connection.close()
         assert call(server.base_url, "/simlab/pictures/another.png", method="GET")[0] == 404
-    assert [one[:2] for one in found] == [(200, "image/jpeg")] * 2
-    assert Image.open(io.BytesIO(found[0][2])).size == (128, 128)
-    assert found[0][2] != found[1][2]  # n draws with seeds of their own
+    assert [answer_[:2] for answer_ in answers] == [(200, "image/jpeg")] * 2
+    assert Image.open(io.BytesIO(answers[0][2])).size == (128, 128)
+    assert answers[0][2] != answers[1][2]  # n draws with seeds of their own
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_a_picture_lies_at_an_address_that_wants_no_key() -> None:
         {"prompt": "dog " * 9000},
     ],
 )
-def test_what_is_of_another_shape_is_a_bad_request(more: dict[str, Any]) -> None:
+def test_malformed_requests_are_bad_requests(more: dict[str, Any]) -> None:
     with drawing() as server:
         status, reply = call(server.base_url, PATH, {"model": MODEL, "prompt": PROMPT, **more})
     assert status == 400
     assert reply["error"]["message"]
 
 
-def test_key_model_and_json_are_wanted() -> None:
+def test_key_model_and_json_are_required() -> None:
     with drawing() as server:
         assert call(server.base_url, PATH, {"model": MODEL, "prompt": PROMPT}, key="another")[0] == 401
         assert call(server.base_url, PATH, {"model": "gpt-image-2", "prompt": PROMPT})[0] == 404
@@ -112,14 +112,14 @@ def test_key_model_and_json_are_wanted() -> None:
 
 
 def test_refusals_come_in_every_form() -> None:
-    seen = {}
+    replies = {}
     for form in ("policy", "empty_list", "empty_base64"):
         with drawing(refusals=1.0, refused_as=(form,)) as server:
-            seen[form] = ask(server)
-    assert seen["policy"][0] == 400
-    assert seen["policy"][1]["error"]["code"] == "moderation_blocked"
-    assert seen["empty_list"][1]["data"] == []
-    assert seen["empty_base64"][1]["data"] == [{"b64_json": ""}]
+            replies[form] = ask(server)
+    assert replies["policy"][0] == 400
+    assert replies["policy"][1]["error"]["code"] == "moderation_blocked"
+    assert replies["empty_list"][1]["data"] == []
+    assert replies["empty_base64"][1]["data"] == [{"b64_json": ""}]
     with drawing(blank_pictures=1.0) as server:
         assert set(pixels(ask(server)[1]).ravel().tolist()) == {255}
     with drawing(faults=Faults(key=KEY, refusal=1.0)) as server:
@@ -128,20 +128,20 @@ def test_refusals_come_in_every_form() -> None:
         assert ask(server)[1]["data"] == []
 
 
-def test_a_rewritten_prompt_is_told() -> None:
+def test_a_rewritten_prompt_is_in_the_reply() -> None:
     with drawing(prompts_rewritten=1.0) as server:
         assert "flower" in ask(server)[1]["data"][0]["revised_prompt"]
 
 
-def test_a_session_keeps_what_was_removed() -> None:
+def test_a_session_keeps_removed_entities() -> None:
     with drawing(removed_kept=1.0, tells_drawn=True) as server:
 
         def drawn(prompt: str, **more: object) -> list[str]:
-            told = {"prompt": prompt, "seed": 0, **more}
-            return [one[0] for one in call(server.base_url, DRAWN_DOOR, told, method="PUT")[1]["things"]]
+            request = {"prompt": prompt, "seed": 0, **more}
+            return [entity[0] for entity in call(server.base_url, DRAWN_DOOR, request, method="PUT")[1]["things"]]
 
-        told = {"prompt": "A dog.", "seed": 0, "earlier": "A dog and a cat."}
-        assert call(server.base_url, SESSION_DOOR, told, method="PUT")[0] == 200
+        request = {"prompt": "A dog.", "seed": 0, "earlier": "A dog and a cat."}
+        assert call(server.base_url, SESSION_DOOR, request, method="PUT")[0] == 200
         alone, with_cat = Artist(), drawn("A dog.", earlier="A dog and a cat.")
         assert sorted(with_cat) == ["cat", "dog"]
         by_door = pixels(ask(server, "A dog.")[1])
@@ -153,7 +153,7 @@ def test_a_session_keeps_what_was_removed() -> None:
         assert call(server.base_url, SESSION_DOOR, {"prompt": 3}, method="PUT")[0] == 400
 
 
-def test_the_truth_is_behind_a_door_that_no_suite_opens() -> None:
+def test_the_truth_is_only_behind_a_setting_that_no_suite_has() -> None:
     with drawing() as server:
         assert call(server.base_url, DRAWN_DOOR, {"prompt": PROMPT}, method="PUT")[0] == 404
     with laboratory() as server:

@@ -1,4 +1,4 @@
-"""Acceptance of the method: intervals cover what the set defects imply, and do not cover what they do not imply."""
+"""Acceptance of the method: intervals cover the implied effects of defects, and no other effects."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_intervals_cover_what_a_defect_implies(method: ModuleType, number: int) 
     experiment = method.EXPERIMENTS[number]
     pairs = method.pairs_of(experiment, IMAGES)
     for rate in (0.1, 0.4):
-        found = method.coverage(experiment, pairs, rate, CAMPAIGNS)
+        result = method.coverage(experiment, pairs, rate, CAMPAIGNS)
         # At a true coverage of 95 %, 33 or fewer of 40 happen once in two thousand.
-        assert found.covered >= 34 / 40, found
-        assert abs(found.mean - found.implied) < 4 * found.spread / CAMPAIGNS**0.5 + 1e-6, found
+        assert result.covered >= 34 / 40, result
+        assert abs(result.mean - result.implied) < 4 * result.spread / CAMPAIGNS**0.5 + 1e-6, result
     nothing = method.coverage(experiment, pairs, 0.0, 2)
     assert (nothing.mean, nothing.spread, nothing.implied) == (0.0, 0.0, 0.0)
     if not experiment.again(0.4):

@@ -1,4 +1,4 @@
-"""The product shares no code with what judges it."""
+"""The product shares no code with its judges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BRUSHES = (BRUSH, *(f"medtest.phantoms.{kind}.ordered" for kind in ("chest", "qu
 """All that paints."""
 
 
-def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> None:
+def test_it_imports_no_module_that_types_or_judges_answers_or_draws_pictures() -> None:
     files = sorted(FOLDER.rglob("*.py"))
     assert len(files) > 10
     assert all((FOLDER.parent / room).is_dir() for room in FORBIDDEN)
@@ -33,7 +33,7 @@ def test_it_imports_nothing_that_types_or_judges_answers_or_draws_pictures() -> 
 
 
 def _loaded(module: str) -> set[str]:
-    """Return the modules of rooms that the product must not know which one module brings in."""
+    """Return the modules of forbidden rooms that importing one module loads."""
     code = (
         f"import sys, {module}\n"
         f"print([n for n in sys.modules if n.startswith(tuple('medtest.' + r for r in {FORBIDDEN!r}))])"
@@ -42,12 +42,12 @@ def _loaded(module: str) -> set[str]:
     return set(ast.literal_eval(done.stdout))
 
 
-def test_nothing_comes_in_by_way_of_another_room() -> None:
+def test_no_forbidden_module_is_loaded_by_another_room() -> None:
     assert _loaded("medtest.simlab.serve") <= _loaded(BRUSH)
     assert _loaded("medtest.simlab.config") == set()
 
 
-def test_what_reads_captions_or_pictures_knows_nothing_of_what_draws_them() -> None:
+def test_readers_of_captions_and_pictures_do_not_know_the_module_that_draws_them() -> None:
     # its words and its layouts are its own: nothing that parses, sees or paints has them
     for room in ("language", "readers", "relations", "phantoms", "core/oracles"):
         files = sorted((FOLDER.parent / room).rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The laboratory's log-probabilities over HTTP: the provider's shapes, and what they say follows from what is set."""
+"""The laboratory's log-probabilities over HTTP: the provider's format, and values that follow from its settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def decisive(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return only
 
 
-def test_it_tells_them_as_the_provider_does_and_only_when_asked() -> None:
+def test_they_have_the_providers_format_and_are_sent_only_on_request() -> None:
     with laboratory(Config(styles=("sentence",))) as server:
         _, plain = call(server.base_url, CHAT, body(TOOL))
         assert "logprobs" not in plain["choices"][0]
@@ -47,27 +47,27 @@ def test_it_tells_them_as_the_provider_does_and_only_when_asked() -> None:
         assert bytes(entries[0]["bytes"]).decode() == entries[0]["token"] == "No"
         assert decisive(entries) == pytest.approx({"No": 0.98, "Yes": 0.02})
         content = [{"type": "input_image", "image_url": picture().data_url()}, {"type": "input_text", "text": TOOL}]
-        asked = {"model": MODEL, "input": [{"role": "user", "content": content}], "top_logprobs": 5}
-        _, response = call(server.base_url, RESPONSES, {**asked, "include": ["message.output_text.logprobs"]})
+        request = {"model": MODEL, "input": [{"role": "user", "content": content}], "top_logprobs": 5}
+        _, response = call(server.base_url, RESPONSES, {**request, "include": ["message.output_text.logprobs"]})
         assert decisive(response["output"][0]["content"][0]["logprobs"]) == pytest.approx({"No": 0.98, "Yes": 0.02})
         _, counted = call(server.base_url, CHAT, body("How many polyps are in the image?", **ASKED))
         assert "logprobs" not in counted["choices"][0]  # it tells them for yes and no alone
 
 
 @pytest.mark.parametrize("style", ["terse", "sentence", "hedged", "chatty", "markdown", "json"])
-def test_every_style_has_one_word_that_decides(style: str) -> None:
+def test_every_style_has_one_decisive_word(style: str) -> None:
     with laboratory(Config(styles=(style,), defects=Defects(refusals=0.25, nondeterminism=0.2))) as server:
         answers = [call(server.base_url, CHAT, body(TOOL, seed=seed, **ASKED))[1]["choices"][0] for seed in range(12)]
-    told = [decisive(answer["logprobs"]["content"]) for answer in answers]
+    chances_of_answers = [decisive(answer["logprobs"]["content"]) for answer in answers]
     # of three in four answers: no, unless it is changed, and it is 98 % sure of what it sees
     changed = 0.2 * 0.98 + 0.8 * 0.02
-    for chance in told:
+    for chance in chances_of_answers:
         spoken = {name.lower(): value for name, value in chance.items()}
         assert spoken == pytest.approx({"no": 0.75 * (1 - changed), "yes": 0.75 * changed, "i": 0.25})
     assert len({answer["message"]["content"] for answer in answers}) > 1
 
 
-def test_structured_answers_have_them_where_the_value_stands() -> None:
+def test_structured_answers_have_them_at_the_value() -> None:
     schema = {"type": "object", "properties": {"answer": {"enum": ["yes", "no", "not relevant"]}}}
     shape = {"type": "json_schema", "json_schema": {"name": "Answer", "schema": schema, "strict": True}}
     with laboratory() as server:
@@ -76,7 +76,7 @@ def test_structured_answers_have_them_where_the_value_stands() -> None:
     assert decisive(choice["logprobs"]["content"]) == pytest.approx({"no": 0.98, "Yes": 0.02})
 
 
-def test_a_lasting_defect_is_as_sure_as_the_truth() -> None:
+def test_a_lasting_defect_is_as_certain_as_the_truth() -> None:
     glaring = np.full((96, 96, 3), 255, np.uint8)
     config = Config(styles=("terse",), defects=Defects(saturation_flips=1.0))
     with laboratory(config) as server:

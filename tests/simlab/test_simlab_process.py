@@ -1,4 +1,4 @@
-"""The laboratory in a process of its own: it starts, stops, and dies with whoever started it."""
+"""The laboratory in another process: it starts, stops, and ends with its parent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(server.pid, server.base_url, flush=True)
 
 
 def gone(pid: int, seconds: float = 20.0) -> bool:
-    """Whether a process ends in time; one that nobody has waited for yet has ended."""
+    """Return whether a process ends in time; a zombie has ended."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -45,7 +45,7 @@ def gone(pid: int, seconds: float = 20.0) -> bool:
     return False
 
 
-def test_it_serves_until_the_block_ends_and_shows_its_key_to_nobody() -> None:
+def test_it_serves_until_the_block_ends_and_shows_its_key_nowhere() -> None:
     with running(LOCKED) as server:
         assert call(server.base_url, "/v1/chat/completions", body("Is there text?"))[0] == 200
         assert call(server.base_url, "/v1/models", key="other")[0] == 401
@@ -75,13 +75,13 @@ def test_two_never_share_a_port() -> None:
         assert call(first.base_url, "/v1/models")[0] == 200
 
 
-@pytest.mark.parametrize("how", ["kill", "exit", "close"])
-def test_it_dies_with_whoever_started_it(how: str) -> None:
-    then = {"kill": "time.sleep(60)", "exit": "import os; os._exit(3)", "close": "sys.exit(0)"}[how]
+@pytest.mark.parametrize("ending", ["kill", "exit", "close"])
+def test_it_ends_with_its_parent(ending: str) -> None:
+    then = {"kill": "time.sleep(60)", "exit": "import os; os._exit(3)", "close": "sys.exit(0)"}[ending]
     parent = subprocess.Popen([sys.executable, "-c", _PARENT.format(then=then)], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     pid = int(parent.stdout.readline().split()[0])
-    if how == "kill":
+    if ending == "kill":
         os.kill(parent.pid, signal.SIGKILL)
     parent.wait(20)
     parent.stdout.close()
@@ -93,7 +93,7 @@ def test_a_configuration_survives_the_way_to_the_process() -> None:
     assert Config.from_json(config.to_json()) == config
 
 
-def test_by_hand(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path) -> None:
     environment = {**os.environ, "LAB_KEY": KEY}
     line = [sys.executable, "-m", "medtest", "simlab", "--defect", "refusals=1", "--key-variable", "LAB_KEY"]
     earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells do for what they start in the background
@@ -127,16 +127,16 @@ def test_by_hand(tmp_path: Path) -> None:
         (SimlabOptions(key_variable="NOT_SET_HERE"), "not set"),
     ],
 )
-def test_by_hand_mistakes_are_named(options: SimlabOptions, expected: str) -> None:
+def test_mistakes_of_the_command_are_named(options: SimlabOptions, expected: str) -> None:
     with pytest.raises(UserMistakes, match=expected):
         config_of(options)
 
 
 def test_a_taken_port_is_one_message(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        line = [sys.executable, "-m", "medtest", "simlab", "--port", str(taken.getsockname()[1])]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        line = [sys.executable, "-m", "medtest", "simlab", "--port", str(listener.getsockname()[1])]
         done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert "cannot be used" in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""What the product says: styles, structure, repeatability, and defects at their rates."""
+"""Answers of the product: styles, structure, repeatability, and defects at their rates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ SEEN = Sight(
     removed=False,
     easy=True,
 )
-ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
+ASKS = tuple(
+    Ask(item=question.name, text=question.text, kind=question.kind.value, id=question.id) for question in official()
+)
 WORDS: dict[str, list[tuple[str, ...]]] = {
     "yes_no": [("Yes",), ("No",), ("Not relevant",)],
     "count": [("0",), ("One",), ("2",), ("Three",)],
@@ -54,24 +56,26 @@ def product(seed: int = 0, styles: tuple[str, ...] = STYLES, **defects: Any) -> 
     return Product(Settings(seed=seed, styles=styles, defects=Defects(**defects)), lambda _: SEEN)
 
 
-def said(made: Product, words: tuple[str, ...], text: str, *, sha256: str = "a", seed: int = 0, **traits: bool) -> str:
-    return made.answer_as(words, text, traits=PictureTraits(**traits), sha256=sha256, seed=seed)
+def answer_of(
+    product_: Product, words: tuple[str, ...], text: str, *, sha256: str = "a", seed: int = 0, **traits: bool
+) -> str:
+    return product_.answer_as(words, text, traits=PictureTraits(**traits), sha256=sha256, seed=seed)
 
 
-@pytest.mark.parametrize("question", official(), ids=lambda one: one.name)
-def test_every_style_says_what_is_meant(question) -> None:
+@pytest.mark.parametrize("question", official(), ids=lambda question: question.name)
+def test_every_style_gives_the_meant_answer(question) -> None:
     # The parser was written without the product and the product without the parser.
     for words in LISTS.get(question.name) or WORDS[question.kind.value]:
         truth = question.parse_truth(words)
         for style in STYLES:
-            text = said(product(styles=(style,)), words, question.text)
-            found = question.parse(text)
-            assert (found.state, found.value) == (truth.state, truth.value), (style, text)
+            text = answer_of(product(styles=(style,)), words, question.text)
+            parsed = question.parse(text)
+            assert (parsed.state, parsed.value) == (truth.state, truth.value), (style, text)
     for refusal in REFUSALS:
         assert question.parse(refusal).state == State.REFUSAL
 
 
-def test_questions_about_one_thing_get_yes_or_no() -> None:
+def test_questions_about_one_object_get_yes_or_no() -> None:
     for style in ("terse", "sentence", "chatty", "markdown", "json"):
         for text, truth in (
             ("Is there a polyp in the picture?", "yes"),
@@ -84,7 +88,7 @@ def test_questions_about_one_thing_get_yes_or_no() -> None:
 
 @pytest.mark.parametrize("topic", [topic for topic in Topic if topic not in (Topic.SHOWN, Topic.UNKNOWN_THING)])
 def test_another_answer_shares_nothing_with_the_first(topic: Topic) -> None:
-    question = next(one for one in official() if topic_of(one.text) == topic)
+    question = next(question_ for question_ in official() if topic_of(question_.text) == topic)
     for words in LISTS.get(question.name) or WORDS[question.kind.value]:
         first = question.parse_truth(words)
         choices = others(words, topic)
@@ -99,11 +103,11 @@ def test_the_same_request_has_the_same_answer_however_its_picture_is_packed() ->
     picture = np.repeat(rng.integers(0, 256, (40, 6, 3), dtype=np.uint8), 8, axis=1)
     packed = [cv2.imencode(".png", picture, [cv2.IMWRITE_PNG_COMPRESSION, level])[1] for level in (0, 9)]
     assert len(packed[0]) != len(packed[1])
-    first, second = (cv2.imdecode(one, cv2.IMREAD_COLOR) for one in packed)
+    first, second = (cv2.imdecode(png, cv2.IMREAD_COLOR) for png in packed)
     assert picture_sha256(first) == picture_sha256(second)
-    made, again = (product(nondeterminism=0.5, refusals=0.2) for _ in range(2))
-    texts = [one.text for one in official()]
-    answered = [made.answer(first, text, seed=seed) for text in texts for seed in range(5)]
+    product_, again = (product(nondeterminism=0.5, refusals=0.2) for _ in range(2))
+    texts = [question.text for question in official()]
+    answered = [product_.answer(first, text, seed=seed) for text in texts for seed in range(5)]
     assert answered == [again.answer(second, text, seed=seed) for text in texts for seed in range(5)]
 
 
@@ -114,10 +118,10 @@ def test_a_picture_is_looked_at_once() -> None:
         looked.append(int(picture.sum()))
         return SEEN
 
-    made = Product(Settings(), look)
+    product_ = Product(Settings(), look)
     for _ in range(3):
-        made.answer(PICTURE, "Is there text?")
-        made.answer(PICTURE + 1, "Is there text?")
+        product_.answer(PICTURE, "Is there text?")
+        product_.answer(PICTURE + 1, "Is there text?")
     assert len(looked) == 2
 
 
@@ -135,48 +139,48 @@ def test_a_picture_is_looked_at_once() -> None:
 )
 def test_defects_have_their_rates_and_need_their_traits(defect: str, traits: dict[str, bool], rate: float) -> None:
     text = "How many instruments are in the image?"
-    made = product(seed=1, styles=("terse",), **{defect: rate})
-    found = [said(made, ("2",), text, sha256=str(k), **traits) for k in range(2000)]
-    wrong = sum(answer != "2" for answer in found)
+    product_ = product(seed=1, styles=("terse",), **{defect: rate})
+    answers = [answer_of(product_, ("2",), text, sha256=str(k), **traits) for k in range(2000)]
+    wrong = sum(answer != "2" for answer in answers)
     assert binomtest(wrong, 2000, rate).pvalue > 1e-4, wrong
     if traits:
-        assert all(said(made, ("2",), text, sha256=str(k)) == "2" for k in range(300))
+        assert all(answer_of(product_, ("2",), text, sha256=str(k)) == "2" for k in range(300))
 
 
-def test_what_a_defect_says() -> None:
+def test_answers_of_each_defect() -> None:
     sure = {"styles": ("terse",)}
     many = "How many instruments are in the image?"
-    assert said(product(**sure, counts_capped=1.0), ("Three",), many) == "1"
-    assert said(product(**sure, counts_capped=1.0, cap=4), ("Three",), many) == "Three"
-    assert said(product(**sure, blood_instruments=1.0), ("Zero",), many, bloody=True) == "1"
-    named = said(product(**sure, blood_instruments=1.0), ("Polyp snare",), ASKS[14].text, bloody=True)
+    assert answer_of(product(**sure, counts_capped=1.0), ("Three",), many) == "1"
+    assert answer_of(product(**sure, counts_capped=1.0, cap=4), ("Three",), many) == "Three"
+    assert answer_of(product(**sure, blood_instruments=1.0), ("Zero",), many, bloody=True) == "1"
+    named = answer_of(product(**sure, blood_instruments=1.0), ("Polyp snare",), ASKS[14].text, bloody=True)
     assert named.startswith("Polyp snare, ")
-    assert said(product(**sure, blur_not_relevant=1.0), ("Yes",), "Is there text?", blurred=True) == "Not relevant"
-    assert said(product(**sure, saturation_flips=1.0), ("Yes",), "Is there text?", saturated=True) == "No"
-    assert said(product(**sure, refusals=1.0), ("Yes",), "Is there text?") in REFUSALS
+    assert answer_of(product(**sure, blur_not_relevant=1.0), ("Yes",), "Is there text?", blurred=True) == "Not relevant"
+    assert answer_of(product(**sure, saturation_flips=1.0), ("Yes",), "Is there text?", saturated=True) == "No"
+    assert answer_of(product(**sure, refusals=1.0), ("Yes",), "Is there text?") in REFUSALS
 
 
-def test_only_two_defects_differ_from_one_asking_to_the_next() -> None:
+def test_only_two_defects_differ_between_repeats() -> None:
     text = "What type of procedure is the image taken from?"
     steady = product(styles=("terse",), saturation_flips=0.5)
     fresh = product(styles=("terse",), nondeterminism=0.5)
-    for made, count in ((steady, 1), (fresh, 3)):
-        found = {said(made, ("Colonoscopy",), text, seed=seed, saturated=True) for seed in range(200)}
-        assert len(found) == count
+    for product_, count in ((steady, 1), (fresh, 3)):
+        answers = {answer_of(product_, ("Colonoscopy",), text, seed=seed, saturated=True) for seed in range(200)}
+        assert len(answers) == count
 
 
 def test_all_questions_at_once_by_schema_and_in_words() -> None:
     prompt = "\n".join(f"{number}. {ask.item}: {ask.text}" for number, ask in enumerate(ASKS, start=1))
-    made = product()
+    product_ = product()
     shape = shape_of_all(ASKS)
-    filled = json.loads(made.answer(PICTURE, prompt, schema=shape.model_json_schema()))
+    filled = json.loads(product_.answer(PICTURE, prompt, schema=shape.model_json_schema()))
     assert shape.model_validate(filled)
     assert filled["polyps"] == 1
     assert filled["instrument_place"] == ["Lower-right", "Center-right"]
     assert filled["landmarks"] == []
     assert filled["polyp_type"] == "Paris Is"
     for seed in range(6):
-        text = made.answer(PICTURE, prompt, seed=seed)
+        text = product_.answer(PICTURE, prompt, seed=seed)
         lines = json.loads(text) if text.startswith("{") else dict(line.split(": ", 1) for line in text.splitlines())
         assert list(lines) == [ask.item for ask in ASKS]
         assert lines["text"] == "Yes"
@@ -190,7 +194,7 @@ def test_one_question_by_schema(ask: Ask) -> None:
     assert product(refusals=1.0).answer(PICTURE, ask.text, schema=shape.model_json_schema())
 
 
-def test_what_is_seen_is_answered_in_the_contests_words() -> None:
+def test_sights_are_answered_in_the_contests_words() -> None:
     assert answers(SEEN, Topic.SIZE) == ("5-10mm",)
     assert answers(SEEN, Topic.TOOL_PLACE) == ("Lower-right", "Center-right")
     assert answers(SEEN, Topic.LANDMARK_COLOUR) == ("Not relevant",)
@@ -198,23 +202,23 @@ def test_what_is_seen_is_answered_in_the_contests_words() -> None:
     assert answers(Sight(), Topic.ABNORMALITIES) == ("None",)
 
 
-def test_truth_is_said_where_it_was_told() -> None:
-    made = product(styles=("terse",))
-    made.learn(picture_sha256(PICTURE), {"How many polyps are in the image?": ["Three"]})
-    assert made.answer(PICTURE, "How many polyps are in the image?") == "Three"
-    assert made.answer(PICTURE, "Is there text?") == "Yes"
-    assert made.answer(PICTURE + 1, "How many polyps are in the image?") == "1"
+def test_known_truth_is_answered() -> None:
+    product_ = product(styles=("terse",))
+    product_.learn(picture_sha256(PICTURE), {"How many polyps are in the image?": ["Three"]})
+    assert product_.answer(PICTURE, "How many polyps are in the image?") == "Three"
+    assert product_.answer(PICTURE, "Is there text?") == "Yes"
+    assert product_.answer(PICTURE + 1, "How many polyps are in the image?") == "1"
 
 
 def test_draws_are_even() -> None:
-    found = np.array([Draws(0, k).share("x") for k in range(4000)])
-    assert abs(found.mean() - 0.5) < 0.02
+    shares = np.array([Draws(0, k).share("x") for k in range(4000)])
+    assert abs(shares.mean() - 0.5) < 0.02
     assert {Draws(0, k).one_of("y", "abc") for k in range(50)} == set("abc")
     assert phrase(product().say, None, Draws(0)).startswith("I do not understand")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_things_that_the_product_does_not_know_are_denied_in_words_that_the_reader_reads(style: str) -> None:
+def test_unknown_objects_are_denied_in_words_that_the_reader_reads(style: str) -> None:
     changed = asks_about("hip prosthesis", ASKS)
     assert len(changed) >= 8
     for ask in changed.values():

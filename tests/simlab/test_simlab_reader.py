@@ -1,4 +1,4 @@
-"""The product's eyes: made pictures whose answers are known, and pictures drawn here by hand."""
+"""The product's reader of pictures: drawn pictures with known answers, and simple shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNSEEN = 8128
 
 
 def wall(size: int = 512, colour: tuple[int, int, int] = (200, 122, 98)) -> NDArray[np.uint8]:
-    """A plain wall in a field whose corners are cut off."""
+    """Return a plain wall in a field whose corners are cut off."""
     picture = np.zeros((size, size, 3), np.uint8)
     cut = size // 6
     corners = [
@@ -44,31 +44,31 @@ def wall(size: int = 512, colour: tuple[int, int, int] = (200, 122, 98)) -> NDAr
 
 
 def rightly(index: int, seed: int) -> dict[str, bool]:
-    """Whether each of the 18 questions of a made picture is answered rightly."""
-    made = make(index, seed)
-    sight = LOOK(made.image)
-    found: dict[str, bool] = {}
+    """Return whether each of the 18 questions of a drawn picture is answered correctly."""
+    drawn = make(index, seed)
+    sight = LOOK(drawn.image)
+    results: dict[str, bool] = {}
     for question in official():
         topic = topic_of(question.text)
         assert topic is not None
         answer = question.parse(", ".join(answers(sight, topic)))
-        truth = question.parse_truth(made.answers[question.name])
-        found[question.name] = judge_against_truth(SOURCE_RULE, answer, truth).verdict == Verdict.PASS
-    return found
+        truth = question.parse_truth(drawn.answers[question.name])
+        results[question.name] = judge_against_truth(SOURCE_RULE, answer, truth).verdict == Verdict.PASS
+    return results
 
 
 @pytest.mark.slow
-def test_a_few_made_pictures_are_read() -> None:
-    found = [right for index in range(12) for right in rightly(index, UNSEEN).values()]
-    assert np.mean(found) >= 0.9
+def test_a_few_drawn_pictures_are_read() -> None:
+    results = [right for index in range(12) for right in rightly(index, UNSEEN).values()]
+    assert np.mean(results) >= 0.9
 
 
 @pytest.mark.slow
 def test_nine_of_ten_answers_on_a_hundred_unseen_pictures_are_right() -> None:
-    found = [rightly(index, UNSEEN) for index in range(100)]
-    assert np.mean([list(one.values()) for one in found]) >= 0.9
-    for name in found[0]:
-        assert np.mean([one[name] for one in found]) >= 0.85, name
+    results = [rightly(index, UNSEEN) for index in range(100)]
+    assert np.mean([list(result.values()) for result in results]) >= 0.9
+    for name in results[0]:
+        assert np.mean([result[name] for result in results]) >= 0.85, name
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_disc_is_a_polyp_of_its_colour_size_and_place(colour: tuple[int, int, 
     picture = wall()
     cv2.circle(picture, (256 + 170, 256 - 170), 57, colour, -1, cv2.LINE_AA)
     sight = LOOK(picture)
-    assert [(one.name, one.colours, one.cells) for one in sight.findings] == [("polyp", (name,), (2,))]
+    assert [(finding.name, finding.colours, finding.cells) for finding in sight.findings] == [("polyp", (name,), (2,))]
     # 114 pixels of 512 are 10.0 mm of 45.
     assert sight.findings[0].millimetres == pytest.approx(114 * 45 / 512, rel=0.06)
     assert sight.findings[0].shape == "flat"
@@ -144,7 +144,7 @@ def test_cells_hold_a_fifth_or_are_half_covered() -> None:
     assert set(cells_of(np.ones((90, 90), np.bool_))) == set(range(9))
 
 
-def test_traits_are_measured_on_what_they_mean() -> None:
+def test_traits_are_measured_on_simple_pictures() -> None:
     plain = wall()
     rng = np.random.default_rng(2)
     noisy = np.clip(plain + rng.normal(0, 8, plain.shape), 0, 255).astype(np.uint8)
@@ -152,7 +152,7 @@ def test_traits_are_measured_on_what_they_mean() -> None:
     bloody = plain.copy()
     cv2.circle(bloody, (256, 256), 60, (120, 12, 12), -1)
     glare, detail, blood = (
-        np.array([measured(view_of(one, FINE))[k] for one in (plain, burnt, noisy, bloody)]) for k in range(3)
+        np.array([measured(view_of(picture, FINE))[k] for picture in (plain, burnt, noisy, bloody)]) for k in range(3)
     )
     assert glare[1] > 0.9 > glare[0] == 0.0
     assert detail[2] > 5 * max(1.0, detail[0])

@@ -1,4 +1,4 @@
-"""The laboratory over HTTP: the provider's shapes, its key, its errors, its faults."""
+"""The laboratory over HTTP: the provider's format, key, errors, and faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def words(answer: dict[str, object]) -> str:
     return answer["choices"][0]["message"]["content"]  # type: ignore[index,no-any-return]
 
 
-def test_it_speaks_as_the_provider_does() -> None:
+def test_it_has_the_providers_format() -> None:
     with laboratory(TERSE) as server:
         assert call(server.base_url, "/v1/models")[1]["data"][0]["id"] == MODEL
         status, answer = call(server.base_url, CHAT, body("How many polyps are in the image?", seed=3))
@@ -36,7 +36,7 @@ def test_it_speaks_as_the_provider_does() -> None:
         assert call(server.base_url, CHAT, {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]})[0] == 200
 
 
-def test_structured_answers_have_the_shape_that_was_asked_for() -> None:
+def test_structured_answers_have_the_requested_shape() -> None:
     schema = {"type": "object", "properties": {"answer": {"type": "boolean"}}, "required": ["answer"]}
     shape = {"type": "json_schema", "json_schema": {"name": "Answer", "schema": schema, "strict": True}}
     with laboratory(TERSE) as server:
@@ -56,15 +56,15 @@ def test_structured_answers_have_the_shape_that_was_asked_for() -> None:
 )
 def test_wrong_requests_are_answered_in_the_providers_form(content: object, status: int, code: str) -> None:
     with laboratory() as server:
-        found, answer = call(server.base_url, CHAT, content)
-        assert (found, answer["error"]["code"]) == (status, code)
+        actual, answer = call(server.base_url, CHAT, content)
+        assert (actual, answer["error"]["code"]) == (status, code)
         assert answer["error"]["message"]
 
 
 @pytest.mark.parametrize(
     "url", ["http://example.org/a.png", "data:image/png;base64,AAAA", "data:image/png;base64,=", ""]
 )
-def test_pictures_that_cannot_be_read_are_the_requests_fault(url: str) -> None:
+def test_unreadable_pictures_are_errors_of_the_request(url: str) -> None:
     wrong = body("Is there text?")
     wrong["messages"][0]["content"][0]["image_url"]["url"] = url
     with laboratory() as server:
@@ -80,27 +80,27 @@ def test_without_the_key_nothing_is_answered() -> None:
         assert call(server.base_url, TRUTH_DOOR, {}, method="PUT", key="other")[0] == 401
 
 
-def test_the_truth_is_taken_where_it_may_be_told_and_nowhere_else() -> None:
-    told = {"sha256": picture().sha256, "answers": {"Is there text?": ["Yes"]}}
+def test_the_truth_is_accepted_only_by_a_reader_of_truth() -> None:
+    truth = {"sha256": picture().sha256, "answers": {"Is there text?": ["Yes"]}}
     with laboratory(Config(reader="truth", styles=("terse",))) as server:
-        assert call(server.base_url, TRUTH_DOOR, told, method="PUT") == (200, {"learned": 1})
+        assert call(server.base_url, TRUTH_DOOR, truth, method="PUT") == (200, {"learned": 1})
         assert words(call(server.base_url, CHAT, body("Is there text?"))[1]) == "Yes"
         assert words(call(server.base_url, CHAT, body("Is there text?", shown=picture(60)))[1]) == "No"
         assert call(server.base_url, TRUTH_DOOR, {"sha256": 3}, method="PUT")[0] == 400
     with laboratory(TERSE) as server:
-        assert call(server.base_url, TRUTH_DOOR, told, method="PUT")[0] == 403
+        assert call(server.base_url, TRUTH_DOOR, truth, method="PUT")[0] == 403
         assert words(call(server.base_url, CHAT, body("Is there text?"))[1]) == "No"
 
 
 def test_many_at_once_are_answered_as_one_by_one() -> None:
     config = Config(defects=Defects(nondeterminism=0.4, refusals=0.2))
-    asked = [
+    bodies = [
         body(text, seed=seed) for seed in range(12) for text in ("Is there text?", "What is the size of the polyp?")
     ]
     with laboratory(config) as server:
-        one_by_one = [words(call(server.base_url, CHAT, one)[1]) for one in asked]
+        one_by_one = [words(call(server.base_url, CHAT, content)[1]) for content in bodies]
     with laboratory(config) as server, ThreadPoolExecutor(8) as pool:
-        at_once = list(pool.map(lambda one: words(call(server.base_url, CHAT, one)[1]), asked))
+        at_once = list(pool.map(lambda content: words(call(server.base_url, CHAT, content)[1]), bodies))
     assert at_once == one_by_one
     assert len(set(one_by_one)) > 4
 

@@ -1,4 +1,4 @@
-"""The product's own reading of questions."""
+"""Reading of questions by the product."""
 
 from __future__ import annotations
 
@@ -17,33 +17,36 @@ MEANT = {
     "instruments": "tools",
     "all_removed": "removed",
 }
-ASKS = tuple(Ask(item=one.name, text=one.text, kind=one.kind.value, id=one.id) for one in official())
+ASKS = tuple(
+    Ask(item=question_.name, text=question_.text, kind=question_.kind.value, id=question_.id)
+    for question_ in official()
+)
 
 
-@pytest.mark.parametrize("question", official(), ids=lambda one: one.name)
+@pytest.mark.parametrize("question", official(), ids=lambda question_: question_.name)
 def test_all_wordings_of_the_contest_are_understood(question) -> None:
     for text in (question.text, *question.spellings):
         assert topic_of(text) == Topic(MEANT.get(question.name, question.name)), text
 
 
 def test_the_questions_are_eighteen_topics() -> None:
-    assert {topic_of(one.text) for one in official()} == set(Topic) - {Topic.SHOWN, Topic.UNKNOWN_THING}
+    assert {topic_of(question_.text) for question_ in official()} == set(Topic) - {Topic.SHOWN, Topic.UNKNOWN_THING}
 
 
 def test_a_list_keeps_names_and_order() -> None:
-    found = questions_in(prompt_of(PromptSettings(), ASKS, together=True))
-    assert [one.key for one in found] == [ask.item for ask in ASKS]
-    assert [one.text for one in found] == [ask.text.split("?")[0] + "?" for ask in ASKS]
+    questions = questions_in(prompt_of(PromptSettings(), ASKS, together=True))
+    assert [question.key for question in questions] == [ask.item for ask in ASKS]
+    assert [question.text for question in questions] == [ask.text.split("?")[0] + "?" for ask in ASKS]
 
 
 def test_numbers_are_keys_where_there_are_no_names() -> None:
-    found = questions_in("Answer:\n3. Is there text?\n10) How many polyps are in the image?")
-    assert [(one.key, one.topic) for one in found] == [("3", Topic.TEXT), ("10", Topic.POLYP_COUNT)]
+    questions = questions_in("Answer:\n3. Is there text?\n10) How many polyps are in the image?")
+    assert [(question.key, question.topic) for question in questions] == [("3", Topic.TEXT), ("10", Topic.POLYP_COUNT)]
 
 
 def test_words_around_a_question_do_not_hide_it() -> None:
     prompt = "You are shown an endoscopic image. Use the colour chart.\nWhat is the size of the polyp?\nBe brief."
-    assert [one.topic for one in questions_in(prompt)] == [Topic.SIZE]
+    assert [question.topic for question in questions_in(prompt)] == [Topic.SIZE]
 
 
 CLAIMS = {
@@ -56,16 +59,16 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("text", CLAIMS)
-def test_a_question_about_one_known_thing_names_it(text: str) -> None:
-    (found,) = questions_in(text)
-    assert (found.topic, found.claim) == (Topic.SHOWN, CLAIMS[text])
+def test_a_question_about_one_known_object_names_it(text: str) -> None:
+    (question,) = questions_in(text)
+    assert (question.topic, question.claim) == (Topic.SHOWN, CLAIMS[text])
 
 
-def test_things_that_the_product_does_not_know_keep_their_topic() -> None:
+def test_unknown_objects_keep_their_topic() -> None:
     assert questions_in("Is there a dog in the picture?")[0].topic is None
     assert questions_in("Is the polyp in the picture wooden?")[0].topic == Topic.ABNORMALITIES
-    assert all(one.claim == ("", "") for ask in ASKS for one in questions_in(ask.text))
+    assert all(question.claim == ("", "") for ask in ASKS for question in questions_in(ask.text))
 
 
-def test_what_is_not_understood_is_said_so() -> None:
+def test_other_texts_are_answered_with_a_lack_of_understanding() -> None:
     assert questions_in("Who was the painter?")[0].topic is None

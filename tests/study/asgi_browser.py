@@ -1,4 +1,4 @@
-"""Browser of tests that talks ASGI to an application, without a socket."""
+"""A test browser that talks ASGI to an application, without a socket."""
 
 from __future__ import annotations
 

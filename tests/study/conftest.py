@@ -1,4 +1,4 @@
-"""Small studies of phantoms: two relations, few seeds, small images."""
+"""Fixtures: small studies of phantoms with two relations, few seeds and small images."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from medtest.study.store import StudyStore
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of pairs that nobody has answered; do not write into it."""
+def pairs_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a study of pairs without answers; do not write into it."""
     home = tmp_path_factory.mktemp("study")
     return make_small(home, home / "pairs").folder
 
 
 @pytest.fixture(scope="session")
-def made_frames(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of artefacts that nobody has answered; do not write into it."""
+def frames_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a study of artefacts without answers; do not write into it."""
     home = tmp_path_factory.mktemp("study-frames")
     return make_small(home, home / "frames", kind="artefacts", frames="6", per_relation="2").folder
 
 
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of the study of pairs to write into."""
-    return Path(shutil.copytree(made, tmp_path / "pairs"))
+def folder(pairs_study: Path, tmp_path: Path) -> Path:
+    """Copy the study of pairs to write into it."""
+    return Path(shutil.copytree(pairs_study, tmp_path / "pairs"))
 
 
 @pytest.fixture
-def frames_folder(made_frames: Path, tmp_path: Path) -> Path:
-    """A copy of the study of artefacts to write into."""
-    return Path(shutil.copytree(made_frames, tmp_path / "frames"))
+def frames_folder(frames_study: Path, tmp_path: Path) -> Path:
+    """Copy the study of artefacts to write into it."""
+    return Path(shutil.copytree(frames_study, tmp_path / "frames"))
 
 
 @pytest.fixture

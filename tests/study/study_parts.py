@@ -1,4 +1,4 @@
-"""Makes small studies and answers them."""
+"""Helpers that make small studies and answer them."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ Say = Callable[[int, Item, int], dict[str, Any]]
 
 
 def answer_all(store: StudyStore, say: Say) -> None:
-    """Answer every place of everyone's list."""
+    """Answer every place of every annotator's list."""
     items = {item.id: item for item in store.items()}
     for place in store.places():
-        said = say(place.annotator, items[place.item], place.showing)
+        answer = say(place.annotator, items[place.item], place.showing)
         request = f"test-{place.annotator}-{place.phase}-{place.position}"
-        store.save(place.annotator, place.phase, place.position, NewAnswer(request=request, **said))
+        store.save(place.annotator, place.phase, place.position, NewAnswer(request=request, **answer))
 
 
 def right(item: Item) -> dict[str, Any]:
-    """Say what is expected of an item, 5 and 5 where nothing is."""
+    """Return the expected answer to an item, 5 and 5 without an expectation."""
     if "marks" in item.expected:
         return {"marks": tuple(item.expected["marks"])}
     if item.role is Role.ERASED:
@@ -70,7 +70,7 @@ def kind_of(store: StudyStore) -> StudyKind:
 
 @dataclass
 class Served:
-    """A study served by a process of its own."""
+    """A study served by another process."""
 
     process: subprocess.Popen[str]
     port: int
@@ -80,9 +80,9 @@ class Served:
 def free_port() -> int:
     import socket
 
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def start(folder: Path, port: int) -> Served:

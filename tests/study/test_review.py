@@ -1,4 +1,4 @@
-"""Reviews of prompts: what the page shows and takes, the file beside the prompts, and what a run makes of it."""
+"""Reviews of prompts: the page, the file beside the prompts, and its use in a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOKEN = "a-token-of-this-server"  # noqa: S105 - of this test
 
 
 class Reviewer(AppBrowser):
-    """The person who reviews."""
+    """Browser of a reviewer."""
 
     def __init__(self, path: Path, token: str = TOKEN) -> None:
         super().__init__(build_review(TEXTS, read_prompt, path, site_of("127.0.0.1", PORT), TOKEN))
@@ -49,8 +49,8 @@ class Reviewer(AppBrowser):
 
 
 def stated(facts: dict[str, Any]) -> dict[str, Any]:
-    things = [{"name": name, "count": count, "attributes": extra} for name, count, extra in facts["entities"]]
-    return {"entities": things, "triples": facts["triples"], "absent": facts["absent"]}
+    entities = [{"name": name, "count": count, "attributes": extra} for name, count, extra in facts["entities"]]
+    return {"entities": entities, "triples": facts["triples"], "absent": facts["absent"]}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def target(tmp_path: Path) -> Path:
     return reviewed_file(tmp_path / "prompts.txt")
 
 
-def test_only_the_printed_link_lets_in_and_every_reply_has_the_headers(target: Path) -> None:
+def test_only_the_printed_link_gives_access_and_every_reply_has_the_headers(target: Path) -> None:
     stranger = Reviewer(target, "another")
     assert stranger.entered == 403 and stranger.ask("GET", "/api/prompt/0").status == 401
     assert stranger.send({"number": 0}).status == 401
@@ -75,7 +75,7 @@ def test_only_the_printed_link_lets_in_and_every_reply_has_the_headers(target: P
     assert not target.exists()
 
 
-def test_a_prompt_is_accepted_or_corrected_and_kept_beside_the_prompts(target: Path) -> None:
+def test_a_prompt_is_accepted_or_corrected_and_stored_beside_the_prompts(target: Path) -> None:
     reviewer = Reviewer(target)
     first = reviewer.prompt(0)
     assert (first["confidence"], first["verdict"], first["reviewed"], first["next"]) == ("high", None, 0, 1)
@@ -88,12 +88,12 @@ def test_a_prompt_is_accepted_or_corrected_and_kept_beside_the_prompts(target: P
     corrected["entities"] += [{"name": "  Green Hill ", "count": None, "attributes": ["steep"]}]
     corrected["triples"] = [[0, "On", 1]]
     assert reviewer.send({"number": 1, **corrected}).json["verdict"] == "corrected"
-    kept = read_reviews(target)
-    assert set(kept) == set(TEXTS[:2])
-    reading = kept[TEXTS[1]].reading
+    reviews = read_reviews(target)
+    assert set(reviews) == set(TEXTS[:2])
+    reading = reviews[TEXTS[1]].reading
     assert reading.pool.named() == (("fox", "on", "green hill"),) and reading.confidence == "high"
     assert Reviewer(target).prompt(1)["facts"]["triples"] == [[0, "on", 1]]
-    whole = under_review(read_prompt(TEXTS[1]), kept)
+    whole = under_review(read_prompt(TEXTS[1]), reviews)
     assert whole.pool == reading.pool and whole.command == "Draw" and whole.is_understood
     assert reviewer.send({"number": 1, "withdrawn": True}).json["verdict"] is None
     assert set(read_reviews(target)) == {TEXTS[0]}
@@ -113,7 +113,7 @@ def test_a_prompt_is_accepted_or_corrected_and_kept_beside_the_prompts(target: P
         {"number": 9, "entities": [{"name": "dog"}]},
     ],
 )
-def test_what_is_no_review_is_refused(target: Path, wrong: dict[str, Any]) -> None:
+def test_invalid_reviews_are_refused(target: Path, wrong: dict[str, Any]) -> None:
     assert Reviewer(target).send({"number": 0, **wrong}).status in (404, 422)
     assert not target.exists()
 
@@ -144,7 +144,7 @@ def test_a_file_of_the_user_is_never_overwritten(target: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["own", "template"])
-def test_a_run_reads_reviewed_prompts_first_and_says_how_many(target: Path, words: Any) -> None:
+def test_a_run_reads_reviewed_prompts_first_and_counts_them(target: Path, words: Any) -> None:
     def seeds() -> tuple[dict[str, Any], tuple[str, ...], str]:
         settings = CaptionSettings(min_triples=0, words=words)
         source = Captions(dataset="d", settings=settings, root=target.parent, suite_seed=1)
@@ -166,7 +166,7 @@ def test_a_run_reads_reviewed_prompts_first_and_says_how_many(target: Path, word
 
 
 @pytest.mark.parametrize("count", [0, -3, 10**12])
-def test_a_file_with_numbers_that_no_reading_has_is_one_message(count: int, target: Path) -> None:
+def test_a_file_with_impossible_numbers_is_one_message(count: int, target: Path) -> None:
     pool = {"entities": [["dog", count, []]], "triples": []}
     target.write_text(json.dumps({MARK: 1, "prompts": {"dogs": {"verdict": "accepted", "pool": pool, "absent": []}}}))
     with pytest.raises(UserMistakes, match="no number of things"):

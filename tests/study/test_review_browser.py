@@ -45,13 +45,13 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 def test_a_prompt_is_corrected_by_keyboard_on_a_phone(served: tuple[str, Path]) -> None:
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     link, target = served
-    said: list[str] = []
+    console: list[str] = []
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page: Any = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
         page.set_default_timeout(90_000)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: console.append(message.text))
+        page.on("pageerror", lambda error: console.append(str(error)))
         page.goto(link)
         expect = sync_api.expect
         expect.set_options(timeout=90_000)
@@ -63,7 +63,7 @@ def test_a_prompt_is_corrected_by_keyboard_on_a_phone(served: tuple[str, Path]) 
         expect(page.locator("#confidence")).to_have_text("not understood")
         assert page.title() == "Review of prompts"
         assert page.locator("#text *").count() == 0 and page.evaluate("document.documentElement.scrollWidth") <= 390
-        # Tab reaches every control; Enter removes the things that are none.
+        # Tab reaches every control; Enter removes the entities that are none.
         while page.locator("#entities li").count() > 2:
             page.locator("#entities li button").first.focus()
             page.keyboard.press("Enter")
@@ -83,7 +83,7 @@ def test_a_prompt_is_corrected_by_keyboard_on_a_phone(served: tuple[str, Path]) 
         expect(page.locator("#verdict")).to_have_text("corrected")
         assert page.evaluate("document.activeElement.id") == "prompt-title"
         browser.close()
-    assert not said
+    assert not console
     reviews = read_reviews(target)
     assert (reviews[TEXTS[0]].verdict, reviews[HOSTILE].verdict) == ("accepted", "corrected")
     assert reviews[HOSTILE].reading.pool.named() == (("dog", "on", "bed"),)

@@ -30,7 +30,7 @@ def test_kappa_by_hand() -> None:
 
 
 def test_empty_categories_count() -> None:
-    """Nobody chose 1 to 3: κ is free-marginal, so its chance level stays 1/5."""
+    """No rater chose 1 to 3: κ is free-marginal, so its chance level stays 1/5."""
     counts = level_counts([[5, 4], [5, 5], [4, 4], [5, 4]])
     assert randolph(counts).value == pytest.approx((0.5 - 0.2) / 0.8)
 
@@ -40,7 +40,7 @@ def test_empty_categories_count() -> None:
         lambda raters: st.lists(st.lists(st.integers(1, 5), min_size=raters, max_size=raters), min_size=1, max_size=20)
     )
 )
-def test_kappa_is_statsmodels_and_the_formula(levels: list[list[int]]) -> None:
+def test_kappa_equals_statsmodels_and_the_formula(levels: list[list[int]]) -> None:
     counts = level_counts(levels)
     kappa = randolph(counts)
     assert kappa.value == pytest.approx(fleiss_kappa(counts, method="randolph"))
@@ -71,7 +71,7 @@ def test_perfect_agreement() -> None:
     ("value", "word"),
     [(-0.01, "poor"), (0.0, "slight"), (0.2, "slight"), (0.21, "fair"), (0.6, "moderate"), (0.81, "almost perfect")],
 )
-def test_words_are_those_of_landis_and_koch(value: float, word: str) -> None:
+def test_words_follow_landis_and_koch(value: float, word: str) -> None:
     assert Kappa(value=value, low=0, high=0, items=1, left_out=0, raters=2).words == word
 
 
@@ -83,16 +83,16 @@ def test_mean_and_interval() -> None:
 
 
 def test_follow_ups_of_one_seed_are_resampled_together() -> None:
-    """Nine follow-ups of a seed that all share its level hold no more than one: the interval is as wide as of one."""
+    """Nine follow-ups of a seed with one level count as one: the interval is as wide as that of one."""
     rng = np.random.default_rng(2)
     levels = rng.choice([3, 4, 5], size=60)
     counts = level_counts([[int(v)] for v in np.repeat(levels, 9)])
     seeds = [f"d/{i}" for i in range(60) for _ in range(9)]
-    one, alone, together = (
-        np.diff(mean_interval(*given)[1:]).item()
-        for given in ((level_counts([[int(v)] for v in levels]), "z"), (counts, "z"), (counts, "z", seeds))
+    single, alone, together = (
+        np.diff(mean_interval(*arguments)[1:]).item()
+        for arguments in ((level_counts([[int(v)] for v in levels]), "z"), (counts, "z"), (counts, "z", seeds))
     )
-    assert together == pytest.approx(one, rel=0.05)
+    assert together == pytest.approx(single, rel=0.05)
     assert together == pytest.approx(3 * alone, rel=0.15)
     pairs = np.repeat(level_counts([[5, 5] if v > 3 else [5, 1] for v in levels]), 9, axis=0)
     wide, narrow = randolph(pairs, "z", seeds), randolph(pairs, "z")
@@ -110,10 +110,10 @@ def test_interval_against_the_textbook() -> None:
     assert (high - low) / 2 == pytest.approx(half, rel=0.08)
 
 
-def test_an_interval_of_one_item_or_of_one_answer_is_none() -> None:
-    """Resampling one thing gives that thing: 5 to 5 would read as certainty."""
-    one, all_alike = level_counts([[5, 4, 5]]), level_counts([[5, 5, 5]] * 12)
-    for counts in (one, all_alike):
+def test_one_item_or_one_answer_has_no_interval() -> None:
+    """Resampling one value gives that value: 5 to 5 would read as certainty."""
+    one_item, all_alike = level_counts([[5, 4, 5]]), level_counts([[5, 5, 5]] * 12)
+    for counts in (one_item, all_alike):
         mean, low, high = mean_interval(counts, "x")
         assert mean > 4 and np.isnan([low, high]).all()
         kappa = randolph(counts, "x")

@@ -1,4 +1,4 @@
-"""The blind study: real or made? From the deck to the report."""
+"""The blind study "real or made?", from the deck to the report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _truth(item: Item) -> str:
 
 
 @pytest.mark.slow
-def test_half_of_each_relation_is_real_and_untouched_frames_stand_in(deck: Path):
+def test_half_of_each_relation_is_real_and_untouched_frames_fill_up(deck: Path):
     items = _items(deck)
     counted = Counter((item.relation, _truth(item)) for item in items)
     assert counted == {
@@ -72,9 +72,9 @@ def test_half_of_each_relation_is_real_and_untouched_frames_stand_in(deck: Path)
 
 def test_untouched_frames_are_of_seeds_without_a_follow_up_where_there_are_enough(deck: Path):
     items = _items(deck)
-    made = {item.source for item in items if _truth(item) == MADE}
+    sources_of_followups = {item.source for item in items if _truth(item) == MADE}
     plain = {item.source for item in items if item.relation == "source"}
-    assert len(made) + 5 > 12 or not made & plain
+    assert len(sources_of_followups) + 5 > 12 or not sources_of_followups & plain
 
 
 @pytest.mark.slow
@@ -89,13 +89,13 @@ def test_videos_take_turns_and_names_can_be_hidden(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_without_a_folder_untouched_frames_are_real_and_it_is_said(tmp_path: Path):
+def test_without_a_folder_untouched_frames_are_real_with_a_notice(tmp_path: Path):
     result = _make(tmp_path, None, per_relation="4")
     assert result.items == {"feces": 2, "blur": 2, FRAMES: 4}
     assert any("no artefact" in notice for notice in result.notices)
 
 
-def test_nobody_can_tell_from_what_the_server_says(deck: Path):
+def test_replies_of_the_server_do_not_give_the_truth_away(deck: Path):
     with serving(deck) as served:
         client = Client(served.port, served.links[1])
         assert client.study["kind"] == "blind"
@@ -108,11 +108,11 @@ def test_nobody_can_tell_from_what_the_server_says(deck: Path):
         for position in range(1, 4):
             item = client.get(f"/api/item/main/{position}")
             shown.add((*sorted(item), item["width"], item["height"], str(item["outlines"])))
-            said = {"phase": "main", "position": position, "request": f"request-{position}"}
+            answer = {"phase": "main", "position": position, "request": f"request-{position}"}
             for wrong in ([], ["real", "made"], ["blood"]):
-                assert client.post({**said, "marks": wrong, "request": f"wrong-{position}-{len(wrong)}"})[0] == 422
-            assert client.post({**said, "diagnosis": 4, "realism": 4})[0] == 422
-            status, saved = client.post({**said, "marks": ["made"]})
+                assert client.post({**answer, "marks": wrong, "request": f"wrong-{position}-{len(wrong)}"})[0] == 422
+            assert client.post({**answer, "diagnosis": 4, "realism": 4})[0] == 422
+            status, saved = client.post({**answer, "marks": ["made"]})
             assert (status, saved["saved"]) == (200, True)
             assert "feedback" not in saved
         assert len(shown) == 1
@@ -148,8 +148,8 @@ def test_accuracy_and_its_intervals_are_reported_beside_the_published_figure(tmp
     alone = table.loc[("annotator", "1")]
     low, high = proportion.proportion_confint(int(alone.seeds), int(alone.seeds), method="wilson")
     assert (alone.ci_low, alone.ci_high) == pytest.approx((100 * low, 100 * high), abs=0.01)
-    taken = blind_tables(ratings)["taken_for_real.csv"]
-    assert set(taken[taken["is"] == MADE]["taken_for_real_percent"]) <= {0.0, 50.0}
+    mistaken = blind_tables(ratings)["taken_for_real.csv"]
+    assert set(mistaken[mistaken["is"] == MADE]["taken_for_real_percent"]) <= {0.0, 50.0}
     report = report_study(tmp_path / "study", home=tmp_path, track=False)
     page = report.page.read_text(encoding="utf-8")
     assert "75.0 %" in page
@@ -157,7 +157,7 @@ def test_accuracy_and_its_intervals_are_reported_beside_the_published_figure(tmp
     assert "Biomedicines" in page
 
 
-def test_mistakes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_mistakes_are_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path))
     for typed, key in (
@@ -168,11 +168,11 @@ def test_mistakes_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (["blind=true", "real=nowhere"], "real"),
         (["real=."], "real"),
     ):
-        with pytest.raises(UserMistakes) as told:
+        with pytest.raises(UserMistakes) as caught:
             run_app(["study", "make", "suite=polyp_seg", *typed])
-        assert [one.key for one in told.value.mistakes] == [key]
-    made = run_app(["study", "make", "suite=polyp_seg", "blind=true", "limit=2", "per_relation=2", "relations=[blur]"])
-    assert made == 0
-    with pytest.raises(UserMistakes) as told:
+        assert [mistake.key for mistake in caught.value.mistakes] == [key]
+    code = run_app(["study", "make", "suite=polyp_seg", "blind=true", "limit=2", "per_relation=2", "relations=[blur]"])
+    assert code == 0
+    with pytest.raises(UserMistakes) as caught:
         run_app(["study", "make", "--review", "studies/polyp_seg-blind"])
-    assert "blind" in told.value.mistakes[0].found
+    assert "blind" in caught.value.mistakes[0].found

@@ -1,4 +1,4 @@
-"""``exclude: {study: FILE}``: what people flagged leaves every rate, counted."""
+"""``exclude: {study: FILE}``: flagged follow-ups are left out of every rate and counted."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ def _records() -> Records:
     return Records.of(pd.DataFrame([*rows, {**rows[0], "relation": "source"}]))
 
 
-def test_listed_follow_ups_leave_and_are_counted() -> None:
+def test_listed_follow_ups_are_left_out_and_counted() -> None:
     listed = Exclusion(
         file="flagged.csv",
         cases=frozenset({("blur", _sha(10)), ("text", _sha(10)), ("text", _sha(21)), ("x", _sha(5))}),
     )
-    kept, excluded = leave_out(_records(), listed)
-    assert list(zip(kept.followups["relation"], kept.followups["severity"], strict=True)) == [("blur", 2), ("text", 1)]
-    assert len(kept.sources) == 1
+    remaining, excluded = leave_out(_records(), listed)
+    assert list(zip(remaining.followups["relation"], remaining.followups["severity"], strict=True)) == [
+        ("blur", 2),
+        ("text", 1),
+    ]
+    assert len(remaining.sources) == 1
     assert (excluded.listed, excluded.found, excluded.cases) == (4, 2, 2)
     assert excluded.table.to_numpy().tolist() == [
         ["d", "blur", "1", 1, 1],
@@ -117,7 +120,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
         (b"relation,followup_sha256\nblur\n", "line 2"),
     ],
 )
-def test_what_is_no_list(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_invalid_lists(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "flagged.csv").write_bytes(content)
     with pytest.raises(UserMistakes, match=reason):
         load_suite("polyp_seg", [f"exclude.study={tmp_path / 'flagged.csv'}"])
@@ -133,7 +136,7 @@ def test_the_largest_list_is_read_and_no_larger_one(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.slow
-def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_leaves_out_flagged_follow_ups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A whole run on two seeds: one flagged follow-up leaves cases, records keep it, tables can be made again."""
     from medtest.cli.run.launch import main
     from medtest.report.views import remake
@@ -144,9 +147,9 @@ def test_a_run_leaves_them_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert main(command) == 0
     (folder,) = (p.parent for p in tmp_path.glob("outputs/*/*/*/records.parquet"))
     records = pd.read_parquet(folder / "records.parquet")
-    one = records.loc[(records["relation"] == "blur").to_numpy()].iloc[0]
+    flagged_row = records.loc[(records["relation"] == "blur").to_numpy()].iloc[0]
     listed = tmp_path / "flagged.csv"
-    listed.write_text(f"relation,followup_sha256\nblur,{one['followup_sha256']}\n", encoding="utf-8")
+    listed.write_text(f"relation,followup_sha256\nblur,{flagged_row['followup_sha256']}\n", encoding="utf-8")
     assert main([*command, f"exclude.study={listed}"]) == 0
     for _ in range(2):
         table = pd.read_csv(folder / "tables" / "efr.csv")

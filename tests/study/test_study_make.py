@@ -1,4 +1,4 @@
-"""Drawing a study from a suite and the store of follow-ups."""
+"""Studies drawn from a suite and the store of follow-ups."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _shown(store: StudyStore, file: str) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_a_study_holds_what_was_asked_for(made: Path) -> None:
-    with StudyStore(made) as store:
+def test_a_study_holds_the_requested_items(pairs_study: Path) -> None:
+    with StudyStore(pairs_study) as store:
         items = store.items("main")
         assert Counter(i.relation for i in items if i.role is Role.ITEM) == {"blur": 4, "text": 4}
         assert (
@@ -42,8 +42,8 @@ def test_a_study_holds_what_was_asked_for(made: Path) -> None:
         assert len(set(orders)) == 3
 
 
-def test_images_are_the_records_and_catches_are_what_they_say(made: Path) -> None:
-    with StudyStore(made) as store:
+def test_images_equal_the_records_and_catch_items_are_right(pairs_study: Path) -> None:
+    with StudyStore(pairs_study) as store:
         for item in store.items():
             source, shown = _shown(store, item.source_file), _shown(store, item.followup_file)
             assert image_sha256(source) == item.source_sha256
@@ -61,29 +61,34 @@ def test_images_are_the_records_and_catches_are_what_they_say(made: Path) -> Non
 
 @pytest.mark.slow
 def test_follow_ups_come_from_the_store(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    progress_calls: list[tuple[int, int]] = []
     first = make_small(
-        tmp_path, tmp_path / "one", progress=lambda *n: told.append(n), per_relation="4", training="0", catch="0"
+        tmp_path,
+        tmp_path / "one",
+        progress=lambda *n: progress_calls.append(n),
+        per_relation="4",
+        training="0",
+        catch="0",
     )
-    assert told == [(n, 8) for n in range(1, 9)]
-    kept = FollowUpStore.open(tmp_path / "followups")
-    entries = {str(e.address): e for e in kept.entries()}
+    assert progress_calls == [(n, 8) for n in range(1, 9)]
+    followups = FollowUpStore.open(tmp_path / "followups")
+    entries = {str(e.address): e for e in followups.entries()}
     with StudyStore(first.folder) as store:
         items = store.items()
     assert {item.address for item in items} <= set(entries)
     assert all(entries[item.address].followup_sha256 == item.followup_sha256 for item in items)
     # what the store holds is shown, not made again: altered pixels under their own hash would be refused and remade
-    kept.close()
+    followups.close()
     victim = items[0]
-    path = kept.image_path(victim.followup_sha256)
+    path = followups.image_path(victim.followup_sha256)
     path.write_bytes(b"damaged")
     second = make_small(tmp_path, tmp_path / "two", training="0", catch="0")
     with StudyStore(second.folder) as store:
         assert {i.address: i.followup_sha256 for i in store.items()} == {i.address: i.followup_sha256 for i in items}
 
 
-def test_artefacts(made_frames: Path) -> None:
-    with StudyStore(made_frames) as store:
+def test_artefacts(frames_study: Path) -> None:
+    with StudyStore(frames_study) as store:
         assert store.kind is StudyKind.ARTEFACTS
         items = store.items("main")
         assert Counter(i.relation for i in items if i.role is Role.ITEM) == {"source": 6, "blur": 2, "text": 2}
@@ -93,29 +98,29 @@ def test_artefacts(made_frames: Path) -> None:
 
 
 def test_no_artefact_is_caught_twice(tmp_path: Path) -> None:
-    """Where plain follow-ups run out there are fewer catch items, and that is told; none is shown twice."""
-    made = make_small(
+    """If plain follow-ups run out, there are fewer catch items, with a notice; none is shown twice."""
+    study = make_small(
         tmp_path, tmp_path / "caught", ("limit=3",), kind="artefacts", frames="3", per_relation="9", catch="0.5"
     )
-    with StudyStore(made.folder) as store:
+    with StudyStore(study.folder) as store:
         caught = [i.address for i in store.items("main") if i.role is Role.MARKED]
-    assert len(set(caught)) == len(caught) == made.catches <= 6
-    assert any("catch items" in notice for notice in made.notices)
+    assert len(set(caught)) == len(caught) == study.catches <= 6
+    assert any("catch items" in notice for notice in study.notices)
 
 
 @pytest.mark.slow
-def test_fewer_follow_ups_than_asked_for_are_told(tmp_path: Path) -> None:
-    made = make_small(tmp_path, tmp_path / "few", ("only=severity:3",), per_relation="50", training="0")
-    assert made.items["blur"] == 8
-    assert 0 < made.items["text"] <= 8  # small images leave some text no room
-    assert any("blur: 8 of 50" in notice for notice in made.notices)
+def test_fewer_follow_ups_than_requested_are_a_notice(tmp_path: Path) -> None:
+    study = make_small(tmp_path, tmp_path / "few", ("only=severity:3",), per_relation="50", training="0")
+    assert study.items["blur"] == 8
+    assert 0 < study.items["text"] <= 8  # small images leave some text no room
+    assert any("blur: 8 of 50" in notice for notice in study.notices)
 
 
 @pytest.mark.slow
 def test_hashed_ids_and_images_kept_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEDTEST_HASH_KEY_FILE", str(tmp_path / "key"))
-    made = make_small(tmp_path, tmp_path / "hashed", ("privacy.seed_ids=hashed",), per_relation="2")
-    database = (made.folder / "study.db").read_bytes()
+    study = make_small(tmp_path, tmp_path / "hashed", ("privacy.seed_ids=hashed",), per_relation="2")
+    database = (study.folder / "study.db").read_bytes()
     assert b"phantom-0" not in database
     with pytest.raises(UserMistakes, match=r"privacy\.images"):
         make_small(tmp_path, tmp_path / "none", ("privacy.images=none",))
@@ -150,23 +155,23 @@ def test_review_takes_flagged_and_disputed_items(folder: Path, tmp_path: Path) -
         unreal, disputed = judged[0].address, judged[5].address
 
         def say(annotator: int, item: object, showing: int) -> dict[str, object]:
-            said = right(item)  # type: ignore[arg-type]
+            answer = right(item)  # type: ignore[arg-type]
             if item.role is Role.ITEM and item.address == unreal:  # type: ignore[attr-defined]
-                said["realism"] = 1
+                answer["realism"] = 1
             if item.role is Role.ITEM and item.address == disputed and annotator == 2:  # type: ignore[attr-defined]
-                said["diagnosis"] = 2
-            return said
+                answer["diagnosis"] = 2
+            return answer
 
         answer_all(store, say)  # type: ignore[arg-type]
-    made = make_review(folder, StudyOptions(annotators=2, repeat=0), tmp_path / "second")
-    with StudyStore(made.folder) as store:
+    study = make_review(folder, StudyOptions(annotators=2, repeat=0), tmp_path / "second")
+    with StudyStore(study.folder) as store:
         assert {i.address for i in store.items()} == {unreal, disputed}
         assert store.meta["review_of"] == "pairs"
         assert len(store.places(1)) == len(store.places(2)) == 2
-        assert all((made.folder / IMAGES / i.source_file).is_file() for i in store.items())
+        assert all((study.folder / IMAGES / i.source_file).is_file() for i in store.items())
         assert store.answers() == []
     with pytest.raises(UserMistakes, match="nothing flagged"):
-        make_review(made.folder, StudyOptions(annotators=1), tmp_path / "third")
+        make_review(study.folder, StudyOptions(annotators=1), tmp_path / "third")
 
 
 def test_erasing_needs_room() -> None:

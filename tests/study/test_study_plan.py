@@ -1,4 +1,4 @@
-"""Who sees what, in which order."""
+"""Plans of studies: items and their order for each annotator."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_loads_are_balanced(counts: list[int], annotators: int, raters: int, see
     raters = min(raters, annotators)
     groups = _groups(counts)
     lists = assign(groups, annotators=annotators, raters=raters, rng=np.random.default_rng(seed))
-    seen = Counter(item for mine in lists for items in mine.values() for item in items)
-    assert all(seen[item] == raters for items in groups.values() for item in items)
-    for mine in lists:
-        assert all(len(set(items)) == len(items) for items in mine.values())
+    counted = Counter(item for own in lists for items in own.values() for item in items)
+    assert all(counted[item] == raters for items in groups.values() for item in items)
+    for own in lists:
+        assert all(len(set(items)) == len(items) for items in own.values())
     for name in groups:
-        loads = [len(mine[name]) for mine in lists]
+        loads = [len(own[name]) for own in lists]
         assert max(loads) - min(loads) <= 1
-    totals = [sum(map(len, mine.values())) for mine in lists]
+    totals = [sum(map(len, own.values())) for own in lists]
     assert max(totals) - min(totals) <= 1
 
 

@@ -1,4 +1,4 @@
-"""Tables, the page, MLflow: on answers that are known."""
+"""Reports of studies on known answers: tables, page, MLflow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _row(table: pd.DataFrame, **where: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def answered(folder: Path) -> Path:
-    """Three annotators. One blur is found unrealistic by two of them; one text changes the diagnosis for one of them.
+    """Answer by three annotators: two find one blur unrealistic, one changes the diagnosis for one text.
 
     Annotator 3 misses the erased lesions and changes one level when an item comes back.
     """
@@ -40,17 +40,17 @@ def answered(folder: Path) -> Path:
         disputed = next(i for i in judged if i.relation == "text").id
 
         def say(annotator: int, item: Item, showing: int) -> dict[str, Any]:
-            said = right(item)
-            said["elapsed_ms"] = 1000 * annotator
+            answer = right(item)
+            answer["elapsed_ms"] = 1000 * annotator
             if item.id == unreal and annotator < 3 and showing == 1:
-                said |= {"realism": 1, "comment": NASTY}
+                answer |= {"realism": 1, "comment": NASTY}
             if item.id == disputed and annotator == 2 and showing == 1:
-                said["diagnosis"] = 2
+                answer["diagnosis"] = 2
             if annotator == 3 and item.role is Role.ERASED:
-                said["diagnosis"] = 5
+                answer["diagnosis"] = 5
             if annotator == 3 and showing == 2:
-                said["diagnosis"] = 4
-            return said
+                answer["diagnosis"] = 4
+            return answer
 
         answer_all(store, say)
     return folder
@@ -108,11 +108,11 @@ def test_an_unfinished_study_and_a_left_out_annotator(answered: Path) -> None:
         assert (kappa["kappa"], kappa["raters"]) == (1.0, 2)
 
 
-def test_nobody_answered_yet(folder: Path, tmp_path: Path) -> None:
-    made = report_study(folder, home=tmp_path, track=False)
-    assert "0 of 36 answers" in made.page.read_text(encoding="utf-8")
-    assert made.tables["means.csv"].empty
-    assert made.flagged is None
+def test_without_any_answer(folder: Path, tmp_path: Path) -> None:
+    report = report_study(folder, home=tmp_path, track=False)
+    assert "0 of 36 answers" in report.page.read_text(encoding="utf-8")
+    assert report.tables["means.csv"].empty
+    assert report.flagged is None
 
 
 def test_one_answer(folder: Path, tmp_path: Path) -> None:
@@ -123,28 +123,28 @@ def test_one_answer(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_escapes_and_opens_alone(answered: Path, tmp_path: Path) -> None:
-    made = report_study(answered, home=tmp_path, track=False)
-    page = made.page.read_text(encoding="utf-8")
+    report = report_study(answered, home=tmp_path, track=False)
+    page = report.page.read_text(encoding="utf-8")
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "http://" not in page
     assert "4.79" in page
     assert "data:image/jpeg;base64," in page
     assert str(tmp_path) not in page
-    with (made.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:
+    with (report.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 36 + 12
     assert any(row["comment"] == NASTY for row in rows)
 
 
 def test_comments_are_no_formulas_of_a_spreadsheet(folder: Path, tmp_path: Path) -> None:
-    said = ["=1+1", "+1", "-1", "@x", "fine = fine"]
+    comments = ["=1+1", "+1", "-1", "@x", "fine = fine"]
     with StudyStore(folder) as store:
-        for position, comment in enumerate(said, start=1):
-            given = NewAnswer(diagnosis=5, realism=5, comment=comment, request=f"request-{position}")
-            store.save(1, "main", position, given)
-    made = report_study(folder, home=tmp_path, track=False)
-    with (made.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:
+        for position, comment in enumerate(comments, start=1):
+            answer = NewAnswer(diagnosis=5, realism=5, comment=comment, request=f"request-{position}")
+            store.save(1, "main", position, answer)
+    report = report_study(folder, home=tmp_path, track=False)
+    with (report.page.parent / "answers.csv").open(encoding="utf-8", newline="") as file:
         written = [row["comment"] for row in csv.DictReader(file)]
     assert written == ["'=1+1", "'+1", "'-1", "'@x", "fine = fine"]
 
@@ -155,8 +155,8 @@ def test_mlflow_holds_the_figures_and_keeps_its_run(answered: Path, tmp_path: Pa
     from medtest.report.tracking import Tracker
 
     for _ in range(2):
-        made = report_study(answered, home=tmp_path)
-        assert made.problems == ()
+        report = report_study(answered, home=tmp_path)
+        assert report.problems == ()
     client = Tracker(tmp_path).client
     experiment = client.get_experiment_by_name("polyp_seg")
     runs = client.search_runs([experiment.experiment_id], "tags.study = 'pairs'")
@@ -182,17 +182,17 @@ def test_artefacts(frames_folder: Path, tmp_path: Path) -> None:
             return {"marks": (item.part,)} if item.part == "text" else {"marks": ()}
 
         answer_all(store, say)
-    made = report_study(frames_folder, home=tmp_path, track=False)
-    table = made.tables["frequencies.csv"]
+    report = report_study(frames_folder, home=tmp_path, track=False)
+    table = report.tables["frequencies.csv"]
     blood = _row(table, artefact="blood")
     assert (blood["frames"], blood["found"], blood["percent"], blood["marked_by_any"]) == (6, 4, 66.67, 5)
     # P = 1, 1, 1, 1/3, 1/3, 1
     assert blood["kappa"] == pytest.approx(((4 + 2 / 3) / 6 - 0.5) / 0.5, abs=1e-3)
     some = _row(table, artefact="any artefact")
     assert (some["found"], some["published_percent"]) == (4, 46.96)
-    recognised = made.tables["recognised.csv"]
+    recognised = report.tables["recognised.csv"]
     assert _row(recognised, relation="text", severity="all")["recognised"] == 2
     assert _row(recognised, relation="blur", severity="all")["recognised"] == 0
-    consensus = made.tables["consensus.csv"]
+    consensus = report.tables["consensus.csv"]
     assert (consensus["consensus"] == "blood").sum() == 4
-    assert "1,199 of 2,553" in made.page.read_text(encoding="utf-8")
+    assert "1,199 of 2,553" in report.page.read_text(encoding="utf-8")

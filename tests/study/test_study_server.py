@@ -1,4 +1,4 @@
-"""A real server: what it called saved outlives SIGKILL, and fifty people at once lose nothing."""
+"""A real server: confirmed answers survive SIGKILL, and fifty annotators at once lose nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def _trained(folder: Path) -> None:
-    """Give the training round, so that clients begin with the items."""
+    """Answer the training round, so that clients begin with the items."""
     with StudyStore(folder) as store:
         answer_all_training(store)
 
@@ -38,10 +38,10 @@ def answer_all_training(store: StudyStore) -> None:
             )
 
 
-def test_saved_answers_outlive_sigkill(folder: Path) -> None:
-    """Three annotators answer as fast as they can while the server is killed: every answer told as saved is there."""
+def test_confirmed_answers_survive_sigkill(folder: Path) -> None:
+    """Three annotators answer as fast as they can until the server is killed: every confirmed answer is stored."""
     _trained(folder)
-    told: list[tuple[int, str]] = []
+    confirmed: list[tuple[int, str]] = []
     lock = threading.Lock()
     with serving(folder) as served:
         clients = {number: Client(served.port, link) for number, link in served.links.items()}
@@ -60,7 +60,7 @@ def test_saved_answers_outlive_sigkill(folder: Path) -> None:
                     status, answer = client.post(content)
                     if status == 200 and answer["saved"]:
                         with lock:
-                            told.append((number, request))
+                            confirmed.append((number, request))
             except GONE:
                 return
 
@@ -68,25 +68,25 @@ def test_saved_answers_outlive_sigkill(folder: Path) -> None:
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + 60
-        while len(told) < 60 and time.monotonic() < deadline:
+        while len(confirmed) < 60 and time.monotonic() < deadline:
             time.sleep(0.02)
         os.kill(served.process.pid, signal.SIGKILL)
         for thread in threads:
             thread.join(timeout=90)
-    assert len(told) >= 60
+    assert len(confirmed) >= 60
     with StudyStore(folder) as store:
-        kept = {
+        stored = {
             (row[0], row[1]) for row in store._connection.execute("SELECT annotator, request FROM answers").fetchall()
         }
         assert store._connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert [answer for answer in told if answer not in kept] == []
+    assert [answer for answer in confirmed if answer not in stored] == []
 
 
 def test_fifty_annotators_at_once_lose_nothing(tmp_path: Path) -> None:
-    made = make_small(tmp_path, tmp_path / "fifty", annotators="50", training="0")
+    study = make_small(tmp_path, tmp_path / "fifty", annotators="50", training="0")
     problems: list[str] = []
     times: list[float] = []
-    with serving(made.folder) as served:
+    with serving(study.folder) as served:
         assert len(served.links) == 50
 
         def work(number: int, link: str) -> None:
@@ -121,7 +121,7 @@ def test_fifty_annotators_at_once_lose_nothing(tmp_path: Path) -> None:
         for thread in threads:
             thread.join(timeout=500)
     assert problems == []
-    with StudyStore(made.folder) as store:
+    with StudyStore(study.folder) as store:
         answers = store.answers()
         assert len(answers) == len([p for p in store.places() if p.phase == "main"]) == len(times)
         for answer in answers:
@@ -130,7 +130,7 @@ def test_fifty_annotators_at_once_lose_nothing(tmp_path: Path) -> None:
             assert answer.comment == f"{number}/{position}"
 
 
-def test_it_goes_on_after_a_restart_with_the_same_links(folder: Path) -> None:
+def test_it_continues_after_a_restart_with_the_same_links(folder: Path) -> None:
     _trained(folder)
     with serving(folder) as served:
         links = dict(served.links)
@@ -142,7 +142,7 @@ def test_it_goes_on_after_a_restart_with_the_same_links(folder: Path) -> None:
         assert served.process.stdout is not None
         assert "Stopped." in served.process.stdout.read()
     with serving(folder) as served:
-        assert served.links == {}  # told once
+        assert served.links == {}  # printed once
         again = Client(served.port, links[1].replace(links[1].split("/a/")[0], f"http://127.0.0.1:{served.port}"))
         assert again.study["phases"]["main"]["next"] == 2
         assert again.get("/api/item/main/1")["answer"]["diagnosis"] == 3

@@ -1,4 +1,4 @@
-"""The database: tokens, answers that stay, images by opaque id."""
+"""The database: tokens, durable answers, images by opaque id."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
 
 
 def test_new_links_are_given_to_all_or_to_none(store: StudyStore) -> None:
-    """A link is told once: where one of several numbers is wrong, nobody's old one may end untold."""
+    """A link is printed once: if one of several numbers is wrong, no old link may end."""
     old = store.new_tokens([1])[0]
     with pytest.raises(UserMistakes) as caught:
         store.new_tokens([1, 9, 12])
@@ -83,8 +83,8 @@ def test_image_ids_are_opaque_and_everyones_own(store: StudyStore) -> None:
     )
 
 
-def test_names_of_images_lead_nowhere_else(store: StudyStore) -> None:
-    """A study's folder may come from a stranger."""
+def test_names_of_images_do_not_leave_the_folder(store: StudyStore) -> None:
+    """A study's folder may be untrusted."""
     place = store.places(1)[0]
     with store._connection:
         store._connection.execute("UPDATE items SET source_file = '../study.db' WHERE id = ?", (place.item,))
@@ -99,7 +99,7 @@ def test_only_the_owner_reads_the_folder(store: StudyStore) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no database at all, but text" * 40, b"", None])
-def test_a_file_that_is_no_study(tmp_path: Path, content: bytes | None) -> None:
+def test_an_invalid_study_file(tmp_path: Path, content: bytes | None) -> None:
     if content is None:
         with sqlite3.connect(tmp_path / DATABASE) as connection:
             connection.execute("CREATE TABLE other (x)")

@@ -1,4 +1,4 @@
-"""The web application over ASGI: who gets in, what is served, what is taken."""
+"""The web application over ASGI: access, served files, accepted answers."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ class Browser(AppBrowser):
         return self.ask("POST", "/api/answer", json.dumps(content).encode(), **named)
 
 
-def said(phase: str = "training", position: int = 1, **more: Any) -> dict[str, Any]:
+def answer_body(phase: str = "training", position: int = 1, **more: Any) -> dict[str, Any]:
     number = f"request-{phase}-{position}"
     return {"phase": phase, "position": position, "diagnosis": 5, "realism": 4, "request": number, **more}
 
 
 @pytest.fixture
 def browser(store: StudyStore) -> Browser:
-    found = Browser(store)
-    found.enter(store.new_tokens([1])[0])
-    return found
+    opened = Browser(store)
+    opened.enter(store.new_tokens([1])[0])
+    return opened
 
 
 @pytest.mark.slow
-def test_a_link_lets_in_and_leaves_the_address_bar(store: StudyStore) -> None:
+def test_a_link_gives_access_and_leaves_the_address_bar(store: StudyStore) -> None:
     browser = Browser(store)
     reply = browser.enter(store.new_tokens([1])[0])
     assert (reply.status, reply.headers["location"]) == (303, "/")
@@ -113,16 +113,16 @@ def test_no_listing_and_no_other_file(browser: Browser, path: str) -> None:
     assert browser.ask("GET", path).status == 404
 
 
-def test_images_are_ones_own(store: StudyStore, browser: Browser) -> None:
-    mine = [p for p in store.places(1) if p.phase == "main"][0]
+def test_images_belong_to_their_annotator(store: StudyStore, browser: Browser) -> None:
+    own = [p for p in store.places(1) if p.phase == "main"][0]
     other = [p for p in store.places(2) if p.phase == "main"][0]
-    reply = browser.ask("GET", f"/image/{mine.source_key}")
+    reply = browser.ask("GET", f"/image/{own.source_key}")
     assert (reply.status, reply.headers["content-type"]) == (200, "image/png")
     assert reply.body.startswith(b"\x89PNG")
     assert browser.ask("GET", f"/image/{other.source_key}").status == 404
 
 
-def test_items_tell_nothing_of_what_they_are(store: StudyStore, browser: Browser) -> None:
+def test_items_do_not_reveal_their_role(store: StudyStore, browser: Browser) -> None:
     text = browser.ask("GET", "/api/item/training/1").body.decode()
     place = next(p for p in store.places(1) if p.phase == "training")
     item = store.item(place.item)
@@ -131,24 +131,24 @@ def test_items_tell_nothing_of_what_they_are(store: StudyStore, browser: Browser
 
 
 def test_answers_are_saved_in_order_and_training_comes_first(store: StudyStore, browser: Browser) -> None:
-    assert browser.answer(said("main", 1)).status == 409
-    assert browser.answer(said("training", 3)).status == 409
+    assert browser.answer(answer_body("main", 1)).status == 409
+    assert browser.answer(answer_body("training", 3)).status == 409
     for position in (1, 2, 3, 4):
-        reply = browser.answer(said("training", position))
+        reply = browser.answer(answer_body("training", position))
         assert reply.status == 200
         assert reply.json["saved"]
         assert reply.json["feedback"]["words"]
     assert browser.ask("GET", "/api/item/main/2").status == 409
-    reply = browser.answer(said("main", 1, comment=" a <b>note</b> ", elapsed_ms=4321))
+    reply = browser.answer(answer_body("main", 1, comment=" a <b>note</b> ", elapsed_ms=4321))
     assert "feedback" not in reply.json
     assert reply.json["progress"]["next"] == 2
-    kept = store.answer(1, "main", 1)
-    assert kept is not None
-    assert (kept.comment, kept.elapsed_ms) == ("a <b>note</b>", 4321)
+    stored = store.answer(1, "main", 1)
+    assert stored is not None
+    assert (stored.comment, stored.elapsed_ms) == ("a <b>note</b>", 4321)
     assert browser.ask("GET", "/api/item/main/1").json["answer"]["diagnosis"] == 5
-    assert browser.answer(said("main", 1)).status == 200  # the same request again
+    assert browser.answer(answer_body("main", 1)).status == 200  # the same request again
     assert len([a for a in store.answers(history=True) if a.phase == "main"]) == 1
-    assert browser.answer(said("main", 2, request="request-main-1")).status == 409
+    assert browser.answer(answer_body("main", 2, request="request-main-1")).status == 409
 
 
 @pytest.mark.parametrize(
@@ -166,18 +166,18 @@ def test_answers_are_saved_in_order_and_training_comes_first(store: StudyStore, 
         ({"origin": f"http://127.0.0.1:{PORT}", "sec_fetch_site": "same-origin"}, 200),
     ],
 )
-def test_answers_come_from_our_own_page(
+def test_answers_come_from_the_studys_own_page(
     store: StudyStore, browser: Browser, headers: dict[str, str], status: int
 ) -> None:
-    assert browser.answer(said(), **headers).status == status
+    assert browser.answer(answer_body(), **headers).status == status
     assert len(store.answers()) == (status == 200)
 
 
 def test_another_annotators_seal_is_refused(store: StudyStore, browser: Browser) -> None:
-    """A page that stays open while a second link is opened must not answer in the second one's name."""
+    """A page that stays open while a second link is opened must not answer for the second annotator."""
     seal = browser.seal
     browser.enter(store.new_tokens([2])[0])
-    assert browser.answer(said(), x_study_seal=seal).status == 403
+    assert browser.answer(answer_body(), x_study_seal=seal).status == 403
     assert store.answers() == []
 
 
@@ -199,22 +199,22 @@ def test_another_annotators_seal_is_refused(store: StudyStore, browser: Browser)
         {"role": "item"},
     ],
 )
-def test_what_is_no_answer_is_refused(store: StudyStore, browser: Browser, more: dict[str, Any]) -> None:
-    assert browser.answer(said(**more)).status == 422
+def test_invalid_answers_are_refused(store: StudyStore, browser: Browser, more: dict[str, Any]) -> None:
+    assert browser.answer(answer_body(**more)).status == 422
     assert store.answers() == []
 
 
 @pytest.mark.parametrize("position", ["0", "-1", "99999999999999999999999999", "1e3", "one"])
-def test_places_that_no_list_has(browser: Browser, position: str) -> None:
+def test_unknown_places(browser: Browser, position: str) -> None:
     assert browser.ask("GET", f"/api/item/training/{position}").status == 404
 
 
 def test_control_characters_of_a_comment_are_left_out(store: StudyStore, browser: Browser) -> None:
-    assert browser.answer(said(comment="\x00one\x1b[2J\r\ntwo\tü\x7f")).status == 200
+    assert browser.answer(answer_body(comment="\x00one\x1b[2J\r\ntwo\tü\x7f")).status == 200
     assert [a.comment for a in store.answers()] == ["one[2J\ntwo\tü"]
 
 
-def test_bodies_that_are_no_json(browser: Browser) -> None:
+def test_invalid_bodies(browser: Browser) -> None:
     for body in (b"", b"[" * 9000, b"\xff\xfe", b"null"):
         reply = browser.ask("POST", "/api/answer", body, content_type="application/json", x_study_seal=browser.seal)
         assert reply.status == 422
@@ -239,7 +239,7 @@ def test_artefacts_want_marks(frames_folder: Any) -> None:
         browser = Browser(store)
         browser.enter(store.new_tokens([1])[0])
         assert "source" not in browser.ask("GET", "/api/item/training/1").json
-        assert browser.answer(said()).status == 422
+        assert browser.answer(answer_body()).status == 422
         base = {"phase": "training", "position": 1, "request": "request-1"}
         assert browser.answer({**base, "marks": ["unknown"]}).status == 422
         assert browser.answer({**base, "marks": []}).status == 200
@@ -261,17 +261,17 @@ def test_artefacts_want_marks(frames_folder: Any) -> None:
         "https://ho st",
     ],
 )
-def test_what_annotators_cannot_type(url: str) -> None:
+def test_addresses_that_annotators_cannot_type(url: str) -> None:
     with pytest.raises(UserMistakes, match="--url"):
         site_of("127.0.0.1", 8765, url)
 
 
 def test_an_item_that_was_open_overnight_can_still_be_answered(store: StudyStore, browser: Browser) -> None:
-    assert browser.answer(said(elapsed_ms=50_000_000)).status == 200
+    assert browser.answer(answer_body(elapsed_ms=50_000_000)).status == 200
     assert [a.elapsed_ms for a in store.answers()] == [MAX_ELAPSED_MS]
 
 
-def test_where_a_study_is_reached(store: StudyStore) -> None:
+def test_addresses_of_a_study(store: StudyStore) -> None:
     assert site_of("127.0.0.1", 80).url == "http://127.0.0.1:80"
     site = site_of("0.0.0.0", 8765, "https://study.example.org")  # noqa: S104
     assert site.secure

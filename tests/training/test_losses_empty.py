@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from medtest.training.segmentation.losses import structure_loss  # noqa: E402
 
 
-def test_a_smaller_false_region_is_better_and_teaches() -> None:
+def test_a_smaller_false_region_is_better_and_has_a_gradient() -> None:
     """With the official smoothing of 1 the IoU term is 0.999 for all three of these regions."""
     truth = torch.zeros(1, 1, 100, 100)
     losses, gradients = [], []

@@ -1,4 +1,4 @@
-"""What is particular to a family in training: losses, colour exchange, and another network's backbone to start from."""
+"""Training steps that differ between families: losses, colour exchange, and a start from another network's backbone."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from medtest.training.segmentation.steps import loss_of, number_and_size, sanet_
 
 def _boxes(*boxes: tuple[int, int, int, int]) -> np.ndarray:
     mask = np.zeros((100, 100), np.bool_)
-    for top, left, height, width in boxes:
-        mask[top : top + height, left : left + width] = True
+    for top, first_column, height, width in boxes:
+        mask[top : top + height, first_column : first_column + width] = True
     return mask
 
 
 @pytest.mark.parametrize(
-    ("mask", "wanted"),
+    ("mask", "expected"),
     [
         (_boxes((10, 10, 20, 20)), (0, 0)),  # 4 % of the image
         (_boxes((10, 10, 40, 40)), (0, 1)),  # 16 %
@@ -43,11 +43,11 @@ def _boxes(*boxes: tuple[int, int, int, int]) -> np.ndarray:
         (_boxes(), (1, 0)),
     ],
 )
-def test_number_and_size_are_read_off_the_boxes(mask: np.ndarray, wanted: tuple[int, int]) -> None:
-    assert number_and_size(mask) == wanted
+def test_number_and_size_are_computed_from_the_boxes(mask: np.ndarray, expected: tuple[int, int]) -> None:
+    assert number_and_size(mask) == expected
 
 
-def test_losses_are_those_of_the_papers_computed_by_hand() -> None:
+def test_losses_equal_the_papers_formulas() -> None:
     rng = np.random.default_rng(1)
     z, m = rng.standard_normal((2, 1, 6, 6)), (rng.random((2, 1, 6, 6)) < 0.4).astype(np.float64)
     p = 1 / (1 + np.exp(-z))
@@ -58,7 +58,7 @@ def test_losses_are_those_of_the_papers_computed_by_hand() -> None:
     whole = 1 - (2 * (p * m).sum() + 1) / (p.sum() + m.sum() + 1)
     number, size = rng.standard_normal((2, 2)), rng.standard_normal((2, 3))
     outputs = (tensors[0], torch.tensor(number), torch.tensor(size))
-    targets = [number_and_size(one[0] > 0) for one in m]
+    targets = [number_and_size(mask_[0] > 0) for mask_ in m]
 
     def crossed(logits: np.ndarray, which: int, *, twice: bool) -> float:
         soft = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -67,8 +67,8 @@ def test_losses_are_those_of_the_papers_computed_by_hand() -> None:
         return float(np.mean([-np.log(chosen[i, targets[i][which]]) for i in range(2)]))
 
     for twice in (True, False):
-        wanted = entropy + whole + crossed(number, 0, twice=twice) + crossed(size, 1, twice=twice)
-        assert tganet_loss(outputs, tensors[1], double_softmax=twice).item() == pytest.approx(wanted, rel=1e-9)
+        expected = entropy + whole + crossed(number, 0, twice=twice) + crossed(size, 1, twice=twice)
+        assert tganet_loss(outputs, tensors[1], double_softmax=twice).item() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("family", networks.SEGMENTATION)
@@ -95,19 +95,19 @@ def test_the_answer_of_sanet_is_resized_with_corners_aligned() -> None:
 
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**31))
-def test_exchanged_colours_are_the_donors(seed: int) -> None:
+def test_exchanged_colours_equal_the_donors(seed: int) -> None:
     rng = np.random.default_rng(seed)
     low, high = rng.integers(60, 110, 3), rng.integers(120, 170, 3)
     image, donor = (
         cv2.GaussianBlur(rng.integers(low, high, (40, 50, 3)).astype(np.uint8), (0, 0), 2.0) for _ in range(2)
     )
-    wanted = colours_of(donor)
-    moved = colours_of(exchange_colours(image, wanted))
-    assert np.abs(np.subtract(moved.mean, wanted.mean)).max() < 3.0
-    assert np.abs(np.subtract(moved.std, wanted.std)).max() < 3.0
+    donor_colours = colours_of(donor)
+    moved = colours_of(exchange_colours(image, donor_colours))
+    assert np.abs(np.subtract(moved.mean, donor_colours.mean)).max() < 3.0
+    assert np.abs(np.subtract(moved.std, donor_colours.std)).max() < 3.0
 
 
-def test_an_image_keeps_its_own_colours_under_exchange_with_itself_and_wraps_only_when_told() -> None:
+def test_an_image_keeps_its_own_colours_under_exchange_with_itself_and_wraps_only_by_option() -> None:
     rng = np.random.default_rng(2)
     image = cv2.GaussianBlur(rng.integers(0, 255, (40, 50, 3)).astype(np.uint8), (0, 0), 2.0)
     assert np.abs(exchange_colours(image, colours_of(image)).astype(int) - image).mean() < 3.0
@@ -122,7 +122,7 @@ def test_an_image_keeps_its_own_colours_under_exchange_with_itself_and_wraps_onl
     assert np.ptp(flat.reshape(-1, 3), axis=0).max() == 0
 
 
-def test_batches_are_made_as_the_network_wants_them_and_colours_exchange_within_the_sets() -> None:
+def test_batches_have_the_networks_input_and_colours_exchange_within_the_sets() -> None:
     rng = np.random.default_rng(3)
     images = np.stack([np.full((64, 64, 3), value, np.uint8) for value in ((200, 90, 60), (60, 90, 200))])
     images = np.clip(images + rng.integers(-9, 10, images.shape), 0, 255).astype(np.uint8)
@@ -132,9 +132,11 @@ def test_batches_are_made_as_the_network_wants_them_and_colours_exchange_within_
 
     def reds(exchange: float) -> set[bool]:
         batches = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still, kind=INPUTS["tganet"], exchange=exchange)
-        made = [batches.batch(step).images[0] for step in range(0, 12, 2)]  # each pass begins with the same pair
-        assert all(image.min() >= 0 and image.max() <= 1 for image in made)
-        return {bool(image[2].mean() > image[0].mean()) for image in made}
+        first_images = [
+            batches.batch(step).images[0] for step in range(0, 12, 2)
+        ]  # each pass begins with the same pair
+        assert all(image.min() >= 0 and image.max() <= 1 for image in first_images)
+        return {bool(image[2].mean() > image[0].mean()) for image in first_images}
 
     first = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still)
     again = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still, exchange=0.0)
@@ -143,7 +145,7 @@ def test_batches_are_made_as_the_network_wants_them_and_colours_exchange_within_
 
 
 @pytest.mark.parametrize("family", ["sanet", "tganet"])
-def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family: str, tmp_path: Path) -> None:
+def test_a_copied_backbone_answers_the_same_to_its_own_kind_of_input(family: str, tmp_path: Path) -> None:
     torch.manual_seed(5)
     config = networks.COMPACT["pranet"]
     source = networks.make(config)
@@ -155,9 +157,9 @@ def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family:
     save_weights(path, source.state_dict(), WeightsInfo(network=networks.describe(config), size=64))
     target = networks.make(networks.COMPACT[family])
     initialise(target, 1)
-    taken = backbone_from(target, family, path)
-    wanted = sum(name.startswith(("bkbone.", "layer")) for name in target.state_dict())
-    assert taken == wanted
+    count = backbone_from(target, family, path)
+    expected = sum(name.startswith(("bkbone.", "layer")) for name in target.state_dict())
+    assert count == expected
     source.load_state_dict(
         {k: v.half().float() if v.is_floating_point() else v for k, v in source.state_dict().items()}
     )
@@ -165,16 +167,16 @@ def test_a_backbone_taken_over_answers_the_same_to_its_own_kind_of_input(family:
     with torch.inference_mode():
         stem = source.resnet
         before = stem.relu(stem.bn1(stem.conv1(torch.from_numpy(INPUTS["pranet"].tensor(image[None])))))
-        given = torch.from_numpy(INPUTS[family].tensor(image[None]))
+        inputs = torch.from_numpy(INPUTS[family].tensor(image[None]))
         if family == "sanet":
-            after = target.bkbone.relu(target.bkbone.bn1(target.bkbone.conv1(given)))
+            after = target.bkbone.relu(target.bkbone.bn1(target.bkbone.conv1(inputs)))
         else:
-            after = target.layer0(given)
+            after = target.layer0(inputs)
     # At the border zeros stand for black in one kind of input and for grey in the other.
     assert torch.allclose(before[..., 3:-3, 3:-3], after[..., 3:-3, 3:-3], atol=1e-3)
 
 
-def test_a_backbone_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_mismatching_backbone_is_refused(tmp_path: Path) -> None:
     config = networks.COMPACT["ssformer"]
     network = networks.make(config)
     path = tmp_path / "w.safetensors"
@@ -188,10 +190,10 @@ def test_a_backbone_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_tganets_own_words_differ_and_depend_on_the_seed() -> None:
-    one, same, other = (networks.make(networks.COMPACT["tganet"]) for _ in range(3))
-    for network, seed in ((one, 1), (same, 1), (other, 2)):
+    first, same, other = (networks.make(networks.COMPACT["tganet"]) for _ in range(3))
+    for network, seed in ((first, 1), (same, 1), (other, 2)):
         initialise(network, seed)
-    assert torch.equal(one.words, same.words)
-    assert not torch.equal(one.words, other.words)
-    assert torch.linalg.matrix_rank(one.words) == 5
-    assert torch.equal(one.words, one.words.half().float())
+    assert torch.equal(first.words, same.words)
+    assert not torch.equal(first.words, other.words)
+    assert torch.linalg.matrix_rank(first.words) == 5
+    assert torch.equal(first.words, first.words.half().float())

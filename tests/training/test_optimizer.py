@@ -1,4 +1,4 @@
-"""Learning rates step by step, against the formulas of the recipes, and which parameters have which."""
+"""Learning rates step by step, against the formulas of the recipes, and rates of parameter groups."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Two(torch.nn.Module):
 
 
 def factors(schedule: Schedule, *, steps: int, epoch: int, many: int | None = None, backbone: bool = False):
-    """Return the rate of each step over the highest one, as the optimizer has it when it does the step."""
-    how = Optimizer(name="sgd", rate=0.3, backbone_rate=0.03 if backbone else None)
-    optimizer = make_optimizer(Two(), how)
+    """Return the rate of each step over the highest one, read from the optimizer at that step."""
+    optimizer_settings = Optimizer(name="sgd", rate=0.3, backbone_rate=0.03 if backbone else None)
+    optimizer = make_optimizer(Two(), optimizer_settings)
     scheduler = make_scheduler(optimizer, schedule, steps=steps, steps_per_epoch=epoch)
-    found = []
+    rates = []
     for _ in range(many or steps):
-        found.append([group["lr"] / group["initial_lr"] for group in optimizer.param_groups])
+        rates.append([group["lr"] / group["initial_lr"] for group in optimizer.param_groups])
         optimizer.step()
         scheduler.step()
-    assert all(one == pytest.approx(row[0], rel=1e-12) for row in found for one in row)
-    return [row[0] for row in found]
+    assert all(rate == pytest.approx(row[0], rel=1e-12) for row in rates for rate in row)
+    return [row[0] for row in rates]
 
 
 def formula(schedule: Schedule, step: int, *, steps: int, epoch: int) -> float:
@@ -79,9 +79,9 @@ def test_rates_are_those_of_the_recipe(recipe: Recipe, backbone: bool) -> None:
     epoch = 3
     steps = recipe.steps_of(epoch)
     many = min(steps, 2000)
-    found = factors(recipe.schedule, steps=steps, epoch=epoch, many=many, backbone=backbone)
-    wanted = [formula(recipe.schedule, step, steps=steps, epoch=epoch) for step in range(many)]
-    assert found == pytest.approx(wanted, rel=1e-12)
+    rates = factors(recipe.schedule, steps=steps, epoch=epoch, many=many, backbone=backbone)
+    expected = [formula(recipe.schedule, step, steps=steps, epoch=epoch) for step in range(many)]
+    assert rates == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -97,22 +97,22 @@ def test_rates_are_those_of_the_recipe(recipe: Recipe, backbone: bool) -> None:
         ("dsinet", {1: 1, 101: 0.5**0.9}),
     ],
 )
-def test_published_rates_fall_when_their_authors_say(name: str, epochs: dict[int, float]) -> None:
+def test_published_rates_fall_at_published_epochs(name: str, epochs: dict[int, float]) -> None:
     room = segmentation if name in names_in(segmentation.FOLDER) else classification
     recipe = room.load_recipe(name)
-    found = factors(recipe.schedule, steps=recipe.steps_of(7), epoch=7, many=7 * max(epochs))
-    assert {epoch: found[7 * (epoch - 1)] for epoch in epochs} == pytest.approx(epochs)
+    rates = factors(recipe.schedule, steps=recipe.steps_of(7), epoch=7, many=7 * max(epochs))
+    assert {epoch: rates[7 * (epoch - 1)] for epoch in epochs} == pytest.approx(epochs)
 
 
-def test_a_warm_up_begins_above_nothing() -> None:
-    found = factors(segmentation.load_recipe("ssformer").schedule, steps=10**6, epoch=8, many=10)
-    assert found[:9] == pytest.approx([*(step / 8 for step in range(1, 9)), 1.0])
+def test_a_warm_up_begins_above_zero() -> None:
+    rates = factors(segmentation.load_recipe("ssformer").schedule, steps=10**6, epoch=8, many=10)
+    assert rates[:9] == pytest.approx([*(step / 8 for step in range(1, 9)), 1.0])
     cosine = factors(segmentation.load_recipe("compact").schedule, steps=200, epoch=50)
     assert (cosine[0], cosine[20]) == (pytest.approx(1 / 20), pytest.approx(1.0))
     assert cosine[-1] == pytest.approx(0.02, abs=1e-3)
 
 
-def test_a_plateau_falls_on_and_on_and_goes_on_from_its_state() -> None:
+def test_a_plateau_keeps_falling_and_resumes_from_its_state() -> None:
     schedule = Plateau(kind="plateau", patience=2, factor=0.1)
     losses = [1.0, 0.9, 0.95, 0.92, 0.91, 0.90, 0.89, 0.89, 0.889999, 0.8899, 0.9, 0.7, 0.71, 0.72, 0.73, 0.74]
     rates, state = [], None
@@ -126,8 +126,8 @@ def test_a_plateau_falls_on_and_on_and_goes_on_from_its_state() -> None:
         rates.append(optimizer.param_groups[0]["lr"])
         state = optimizer.state_dict(), scheduler.state_dict()
     # By hand: 0.95, 0.92, 0.91 are three without a gain on 0.9, and 0.71, 0.72, 0.73 on 0.7; 0.889999 is none on 0.89.
-    wanted = [1e-8] * 4 + [1e-9] * 10 + [1e-10] * 2
-    assert rates == pytest.approx(wanted, rel=1e-12)
+    expected = [1e-8] * 4 + [1e-9] * 10 + [1e-10] * 2
+    assert rates == pytest.approx(expected, rel=1e-12)
 
 
 def test_encoders_and_heads_have_their_own_rates() -> None:

@@ -22,18 +22,18 @@ def _weights(path: Path) -> torch.nn.Module:
     return network
 
 
-def test_weights_keep_what_they_are_and_round_to_half_precision(tmp_path: Path) -> None:
+def test_weights_keep_their_description_and_round_to_half_precision(tmp_path: Path) -> None:
     network = _weights(tmp_path / "w.safetensors")
     loaded, info = load_network(tmp_path / "w.safetensors")
     assert (info.size, info.threshold, info.note) == (96, 0.5, "a test")
     for key, value in network.state_dict().items():
-        wanted = value.half().float() if value.is_floating_point() else value
-        assert torch.equal(loaded.state_dict()[key], wanted)
+        expected = value.half().float() if value.is_floating_point() else value
+        assert torch.equal(loaded.state_dict()[key], expected)
     _weights(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "w.safetensors").read_bytes()
 
 
-def test_weights_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+def test_foreign_weights_are_refused(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({"a": torch.zeros(2)}, tmp_path / "a.safetensors")

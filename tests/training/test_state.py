@@ -1,4 +1,4 @@
-"""The state of a training on disk: whole or the one before, and refused where it is no state of ours."""
+"""The state of a training on disk: atomic writes, and refusals of foreign states."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ STATE = {"identity": json_sha256(WHOSE), "step": 3, "network": {"weight": torch.
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_what_was_written_is_read(tmp_path: Path, mapped: bool) -> None:
+def test_a_written_state_is_read_back(tmp_path: Path, mapped: bool) -> None:
     write_state(STATE, tmp_path / "state.pt")
-    found = load_state(tmp_path / "state.pt", device="cpu", identity=WHOSE, mapped=mapped)
-    assert found["step"] == 3
-    assert torch.equal(found["network"]["weight"], STATE["network"]["weight"])
+    loaded = load_state(tmp_path / "state.pt", device="cpu", identity=WHOSE, mapped=mapped)
+    assert loaded["step"] == 3
+    assert torch.equal(loaded["network"]["weight"], STATE["network"]["weight"])
     assert [path.name for path in tmp_path.iterdir()] == ["state.pt"]
 
 
@@ -33,13 +33,13 @@ def test_a_state_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) ->
 
 
 class Harmful:
-    """A pickle that would run a command."""
+    """A pickle that runs a command."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return print, ("run",)
 
 
-def test_what_is_no_state_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_foreign_file_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "state.pt"
     write_state(STATE, path)
     whole = path.read_bytes()

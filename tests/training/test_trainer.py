@@ -1,4 +1,4 @@
-"""The engine itself, on a small network that is neither of masks nor of labels."""
+"""The training engine on a small network for regression."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ class Net(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a number for each point."""
-        found: Tensor = self.layers(x)
-        return found.flatten()
+        numbers: Tensor = self.layers(x)
+        return numbers.flatten()
 
 
 def loss(network: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Return a loss of two parts."""
-    x, wanted = batch
-    error, size = ((network(x) - wanted) ** 2).mean(), sum(p.abs().sum() for p in network.parameters())
+    x, target = batch
+    error, size = ((network(x) - target) ** 2).mean(), sum(p.abs().sum() for p in network.parameters())
     return error + 1e-3 * size, {"error": error, "size": torch.as_tensor(size)}
 
 
 def evaluate(network: nn.Module) -> Evaluation:
-    """Return how far the network is off on a batch of its own."""
+    """Return the network's error on a separate batch."""
     assert not network.training
-    x, wanted = Noise().batch(10_000)
+    x, target = Noise().batch(10_000)
     with torch.inference_mode():
-        error = float(((network(x) - wanted) ** 2).mean())
+        error = float(((network(x) - target) ** 2).mean())
     return Evaluation(score=-error, loss=error, facts={"error": error})
 
 
@@ -73,7 +73,7 @@ RECIPE = Recipe(
 
 
 class Kept:
-    """Keeps what is written."""
+    """A writer of weights that keeps its arguments."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -91,7 +91,7 @@ class Points:
         self.points: list[tuple[int, dict[str, float]]] = []
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Keep one point of each curve."""
+        """Keep a point of each curve."""
         self.points.append((step, dict(values)))
 
 
@@ -109,15 +109,15 @@ def states(folder: Path) -> dict[str, Any]:
     return dict(torch.load(folder / "state.pt", weights_only=True))
 
 
-def same(one: Any, two: Any) -> bool:
-    """Whether two states hold the same, tensors bit for bit."""
-    if isinstance(one, Tensor):
-        return torch.equal(one, two)
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(one[key], two[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
-    return bool(one == two)
+def same(first: Any, second: Any) -> bool:
+    """Return whether two states are equal, tensors bit for bit."""
+    if isinstance(first, Tensor):
+        return torch.equal(first, second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+    return bool(first == second)
 
 
 @pytest.mark.slow
@@ -142,10 +142,10 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path: Path, recipe: Recipe
     again.fit()
     assert same(states(tmp_path / "whole"), states(tmp_path / "parts"))
     texts = [(tmp_path / name / "history.json").read_text() for name in ("whole", "parts")]
-    assert texts[0] == texts[1] and [one["step"] for one in json.loads(texts[0])] == [0, 3, 6, 9]
+    assert texts[0] == texts[1] and [entry["step"] for entry in json.loads(texts[0])] == [0, 3, 6, 9]
 
 
-def test_a_signal_writes_the_state_and_is_told(tmp_path: Path) -> None:
+def test_a_signal_writes_the_state_and_is_reported(tmp_path: Path) -> None:
     def interrupt(point: Any) -> None:
         if point.step == 5:
             os.kill(os.getpid(), signal.SIGINT)
@@ -158,7 +158,7 @@ def test_a_signal_writes_the_state_and_is_told(tmp_path: Path) -> None:
 def test_averaged_weights_follow_the_formula() -> None:
     for ramp in (True, False):
         network = Net().train()
-        kept = {name: value.clone() for name, value in network.state_dict().items()}
+        expected = {name: value.clone() for name, value in network.state_dict().items()}
         model = AveragedWeights(network, 0.8, ramp=ramp)
         for update in range(1, 60):
             with torch.no_grad():
@@ -168,11 +168,11 @@ def test_averaged_weights_follow_the_formula() -> None:
             decay = min(0.8, update / (9 + update)) if ramp else 0.8
             for name, value in network.state_dict().items():
                 if value.is_floating_point():
-                    kept[name] = decay * kept[name].double() + (1 - decay) * value.double()
+                    expected[name] = decay * expected[name].double() + (1 - decay) * value.double()
                 else:
-                    kept[name] = value.clone()
+                    expected[name] = value.clone()
         for name, value in model.module.state_dict().items():
-            assert torch.allclose(value.double(), kept[name].double(), rtol=1e-5), name
+            assert torch.allclose(value.double(), expected[name].double(), rtol=1e-5), name
 
 
 def test_states_between_evaluations_take_a_small_share_of_the_time(
@@ -197,11 +197,11 @@ def test_states_between_evaluations_take_a_small_share_of_the_time(
     assert saved == [5, 35, 65, 90]  # the first at once, each later one 1 / 0.03 s of steps after the one before
 
 
-def test_what_counts_is_evaluated_and_written(tmp_path: Path) -> None:
-    one = training()
-    trainer = Trainer(replace(one, validation=Validation(every_steps=9, keep="last")), tmp_path)
+def test_averaged_weights_are_evaluated_and_written(tmp_path: Path) -> None:
+    plan = training()
+    trainer = Trainer(replace(plan, validation=Validation(every_steps=9, keep="last")), tmp_path)
     trainer.fit()
-    written = one.write
+    written = plan.write
     assert isinstance(written, Kept) and written.notes == ["step 9"]
     average = states(tmp_path)["average"]
     assert all(torch.equal(value, average[name]) for name, value in written.weights.items())
@@ -219,28 +219,30 @@ def test_parts_of_the_loss_rates_and_evaluations_are_logged(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("keep", "patience", "kept", "steps"),
+    ("keep", "patience", "saved", "steps"),
     [("best", None, [0, 2], 6), ("last", None, [1, 2, 3, 4, 5, 6], 6), ("best", 2, [0, 2], 4)],
 )
-def test_which_weights_are_kept(tmp_path: Path, keep: str, patience: int | None, kept: list[int], steps: int) -> None:
+def test_saved_weights_follow_the_rule(
+    tmp_path: Path, keep: str, patience: int | None, saved: list[int], steps: int
+) -> None:
     scores = iter([0.5, 0.4, 0.7, 0.9, 0.7, 0.6, 0.9])  # 0.9 is not allowed
 
     def scored(network: nn.Module) -> Evaluation:
         return Evaluation(score=(score := next(scores)), loss=1.0, facts={"score": score})
 
-    def may_keep(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-        return found["score"] - first["score"] < 0.3
+    def may_keep(facts: Mapping[str, float], first: Mapping[str, float]) -> bool:
+        return facts["score"] - first["score"] < 0.3
 
     recipe = RECIPE.model_copy(update={"steps": 6})
-    how = Validation(every_steps=1, keep=keep, patience=patience)
-    one = training(recipe, validation=how, evaluate=scored, may_keep=may_keep, from_start=True)
-    reached = Trainer(one, tmp_path).fit()
-    assert isinstance(one.write, Kept) and one.write.notes == [f"step {step}" for step in kept]
-    assert (reached.kept_step, reached.best_step, reached.best_score, reached.step) == (kept[-1], 2, 0.7, steps)
+    validation = Validation(every_steps=1, keep=keep, patience=patience)
+    plan = training(recipe, validation=validation, evaluate=scored, may_keep=may_keep, from_start=True)
+    reached = Trainer(plan, tmp_path).fit()
+    assert isinstance(plan.write, Kept) and plan.write.notes == [f"step {step}" for step in saved]
+    assert (reached.kept_step, reached.best_step, reached.best_score, reached.step) == (saved[-1], 2, 0.7, steps)
     assert reached.stopped == (patience is not None)
 
 
-def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
+def test_a_loss_that_is_nan_ends_the_training(tmp_path: Path) -> None:
     trainer = Trainer(training(), tmp_path)
     with torch.no_grad():
         next(trainer.network.parameters()).fill_(float("nan"))

@@ -61,10 +61,10 @@ def test_structure_loss_by_hand() -> None:
 def test_deep_supervision_adds_a_share_of_the_auxiliary_maps() -> None:
     torch.manual_seed(0)
     truth, weights = (torch.rand(1, 1, 8, 8) > 0.5).float(), torch.ones(1, 1, 8, 8)
-    one, last = torch.randn(1, 1, 8, 8), torch.randn(1, 1, 8, 8)
+    auxiliary_map, last = torch.randn(1, 1, 8, 8), torch.randn(1, 1, 8, 8)
     alone = deep_loss(last, truth, weights, auxiliary=0.5)
-    both = deep_loss((one, last), truth, weights, auxiliary=0.5)
-    extra = structure_loss(one[..., ::2, ::2], truth[..., ::2, ::2], weights[..., ::2, ::2])
+    both = deep_loss((auxiliary_map, last), truth, weights, auxiliary=0.5)
+    extra = structure_loss(auxiliary_map[..., ::2, ::2], truth[..., ::2, ::2], weights[..., ::2, ::2])
     assert both.item() == pytest.approx((alone + 0.5 * extra).item(), abs=1e-6)
 
 
@@ -98,16 +98,16 @@ def test_changes_are_reproducible_and_cover_both_directions() -> None:
     assert brightness.max() > 1.2
 
 
-def test_a_batch_depends_on_seed_and_step_alone_and_every_pair_passes_once_a_round() -> None:
+def test_a_batch_depends_only_on_seed_and_step_and_every_pair_passes_once_per_round() -> None:
     pairs = _pairs(6)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    one = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
+    batches = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
     other = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
     other.batch(9)
-    assert np.array_equal(one.batch(3).images, other.batch(3).images)
-    areas = sorted(float(one.batch(step).truth[i].sum()) for step in range(3) for i in range(2))
+    assert np.array_equal(batches.batch(3).images, other.batch(3).images)
+    areas = sorted(float(batches.batch(step).truth[i].sum()) for step in range(3) for i in range(2))
     assert areas == sorted(float((mask > 127).sum()) for mask in pairs.masks)
-    assert not np.array_equal(one.batch(0).images, one.batch(3).images)
+    assert not np.array_equal(batches.batch(0).images, batches.batch(3).images)
 
 
 def test_sets_are_mixed_in_their_shares_and_normalised() -> None:
@@ -137,10 +137,10 @@ def test_bootstrap_agrees_with_scipy() -> None:
     from scipy.stats import bootstrap as reference
 
     values = np.random.default_rng(2).beta(5, 2, 50)
-    ours = bootstrap(values)
-    theirs = reference((values,), np.mean, n_resamples=10_000, method="percentile", rng=1).confidence_interval
-    assert ours.mean == pytest.approx(values.mean())
-    assert (ours.low, ours.high) == (pytest.approx(theirs.low, abs=0.005), pytest.approx(theirs.high, abs=0.005))
+    own = bootstrap(values)
+    expected = reference((values,), np.mean, n_resamples=10_000, method="percentile", rng=1).confidence_interval
+    assert own.mean == pytest.approx(values.mean())
+    assert (own.low, own.high) == (pytest.approx(expected.low, abs=0.005), pytest.approx(expected.high, abs=0.005))
 
 
 # ---------------------------------------------------------------------------------------------------------- training
@@ -165,7 +165,7 @@ def _train(root: Path, out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_stopped_training_continues_to_the_same_weights(tmp_path: Path) -> None:
     """The network has dropout and dropped paths, so every source of random numbers counts."""
     root = _folder(tmp_path / "data")
     whole = train(_options(root), tmp_path / "whole")
@@ -184,7 +184,7 @@ def test_a_training_stopped_early_goes_on_to_the_same_weights(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_killed_training_continues_to_the_same_weights(tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
     train(_options(root), tmp_path / "whole")
     call = f"from pathlib import Path; from test_training import _train; _train(Path({str(root)!r}), Path({{!r}}))"
@@ -220,24 +220,29 @@ def test_training_starts_from_other_weights(tmp_path: Path) -> None:
     first = train(_options(root, steps=2), tmp_path / "one")
     still = {"rate": 1e-12, "steps": 1, "validate_every": 1, "average": 0}
     second = train(_options(root, start_from=tmp_path / "one", **still), tmp_path / "two")
-    one, two = load_network(first.weights)[0].state_dict(), load_network(second.weights)[0].state_dict()
+    first_state, second_state = (
+        load_network(first.weights)[0].state_dict(),
+        load_network(second.weights)[0].state_dict(),
+    )
     assert all(
-        torch.allclose(one[key], two[key], atol=2e-3) for key in one if "running" not in key and "num" not in key
+        torch.allclose(first_state[key], second_state[key], atol=2e-3)
+        for key in first_state
+        if "running" not in key and "num" not in key
     )
     with pytest.raises(MedtestError, match="another network"):
         train(_options(root, network="pranet", start_from=first.weights), tmp_path / "three")
 
 
 @pytest.mark.slow
-def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_phantoms_are_drawn_once_and_both_kinds_are_validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from medtest.training.segmentation import train as segmentation
 
     monkeypatch.setattr(segmentation, "VALIDATION_PHANTOMS", 2)
     root = _folder(tmp_path / "data")
-    seen: list[dict[str, float]] = []
+    facts: list[dict[str, float]] = []
     options = _options(root, steps=2, phantoms=3, phantom_share=0.5)
-    train(options, tmp_path / "out", progress=lambda point: seen.append(point.facts))
-    assert set(seen[-1]) == {"real", "phantoms"}
+    train(options, tmp_path / "out", progress=lambda point: facts.append(point.facts))
+    assert set(facts[-1]) == {"real", "phantoms"}
     files = sorted((tmp_path / "out" / "phantoms").iterdir())
     assert len(files) == 2
     before = [file.stat().st_mtime_ns for file in files]
@@ -253,7 +258,7 @@ def test_phantoms_are_made_once_and_both_kinds_are_validated(tmp_path: Path, mon
         ({"held_out": 8}, "too few"),
     ],
 )
-def test_options_that_do_not_fit_are_mistakes(change: dict[str, object], reason: str, tmp_path: Path) -> None:
+def test_mismatching_options_are_mistakes(change: dict[str, object], reason: str, tmp_path: Path) -> None:
     root = _folder(tmp_path / "data")
     with pytest.raises(MedtestError, match=reason):
         train(_options(root, **change), tmp_path / "out")

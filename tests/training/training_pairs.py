@@ -1,4 +1,4 @@
-"""Pairs of images and masks as files, for the tests of trainings."""
+"""Files of image and mask pairs for tests of trainings."""
 
 from __future__ import annotations
 

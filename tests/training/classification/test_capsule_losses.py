@@ -27,13 +27,13 @@ def _outputs(count: int, seed: int) -> AGDNOutputs:
     rng = np.random.default_rng(seed)
     logits = [torch.from_numpy(2 * rng.standard_normal((count, 3))) for _ in range(3)]
     maps = [torch.from_numpy(rng.uniform(size=(count, 1, 8, 8))) for _ in range(2)]
-    for one in (*logits, *maps):
-        one.requires_grad_()
+    for tensor in (*logits, *maps):
+        tensor.requires_grad_()
     return AGDNOutputs(*logits, *maps)
 
 
 def _numbers(*tensors: torch.Tensor) -> list[Array]:
-    return [one.detach().numpy() for one in tensors]
+    return [tensor.detach().numpy() for tensor in tensors]
 
 
 def test_agdns_cross_entropies_are_those_of_numpy() -> None:
@@ -41,8 +41,8 @@ def test_agdns_cross_entropies_are_those_of_numpy() -> None:
     got = classifier_losses(outputs, truth, smoothing=0.1)
     for loss, logits in zip(got, _numbers(*outputs[:3]), strict=True):
         target = 0.9 * np.eye(3)[truth.numpy()] + 0.1 / 3
-        wanted = -(target * special.log_softmax(logits, axis=1)).sum(axis=1).mean()
-        assert abs(loss.item() - wanted) < 1e-12
+        expected = -(target * special.log_softmax(logits, axis=1)).sum(axis=1).mean()
+        assert abs(loss.item() - expected) < 1e-12
 
 
 @given(st.integers(0, 10_000))
@@ -67,11 +67,11 @@ def test_agdns_consistency_is_that_of_numpy(seed: int) -> None:
 
 def test_each_branch_is_drawn_by_its_own_consistency_alone() -> None:
     outputs, truth = _outputs(40, 3), torch.ones(40, dtype=torch.int64)
-    one, two = consistency_losses(outputs, truth)
-    one.backward(retain_graph=True)
+    first, second = consistency_losses(outputs, truth)
+    first.backward(retain_graph=True)
     assert outputs.warped.grad is not None and outputs.attention.grad is None
     outputs.warped.grad = None
-    two.backward()
+    second.backward()
     assert outputs.attention.grad is not None and outputs.warped.grad is None
     assert outputs.first.grad is None and outputs.second.grad is None
 
@@ -86,7 +86,7 @@ def test_agdns_variants_differ_by_half_the_consistency() -> None:
     assert torch.allclose(agdn_loss(outputs, truth), released), "as released by default"
 
 
-def test_agdns_maps_that_agree_give_no_gradient_that_is_none() -> None:
+def test_agdns_equal_maps_give_a_finite_gradient() -> None:
     outputs = _outputs(2, 5)
     outputs = outputs._replace(attention=outputs.warped.detach().clone().requires_grad_())
     agdn_loss(outputs, torch.tensor([1, 2]), deformation=0.5).backward()
@@ -124,10 +124,10 @@ def test_dsinets_dice_is_that_of_numpy() -> None:
     shares = special.softmax(logits.numpy(), axis=1)
     for i, got in enumerate(dice_losses(logits, masks).tolist()):
         lesion = masks[i, 0].numpy()
-        wanted = 0.0
+        expected = 0.0
         for share, truth in ((shares[i, 0], 1 - lesion), (shares[i, 1], lesion)):
-            wanted += (1 - 2 * (share * truth).sum() / (share.sum() + truth.sum() + 1e-5)) / 2
-        assert abs(got - wanted) < 1e-12
+            expected += (1 - 2 * (share * truth).sum() / (share.sum() + truth.sum() + 1e-5)) / 2
+        assert abs(got - expected) < 1e-12
     perfect = torch.cat([1 - masks, masks], dim=1) * 60 - 30
     assert (dice_losses(perfect, masks)[1:] < 1e-6).all()
     assert abs(dice_losses(perfect, masks)[0].item() - 0.5) < 1e-6, "an empty mask's lesion term is 1"
@@ -163,11 +163,11 @@ def test_dsinets_interaction_is_that_of_numpy(pooling: str, seed: int) -> None:
 
 
 def test_the_released_pooling_leaves_large_maps_undecided() -> None:
-    """Why the variant has a name: classes and a map that agree are told apart as if the map knew nothing."""
+    """The reason for the variant's name: a sure map that agrees with the classes costs as much as an undecided one."""
     classes, truth = torch.tensor([[0.0, 2.0, 2.0]]), torch.tensor([1])
     sure = torch.cat([torch.full((1, 1, 128, 128), -8.0), torch.full((1, 1, 128, 128), 8.0)], dim=1)
     undecided = torch.zeros(1, 2, 128, 128)
-    with_sure, without = (interaction_loss(classes, one, truth) for one in (sure, undecided))
+    with_sure, without = (interaction_loss(classes, maps, truth) for maps in (sure, undecided))
     assert abs(with_sure - without) < 0.01
     assert interaction_loss(classes, sure, truth, pooling="mean") < with_sure / 2
 
@@ -182,8 +182,8 @@ def test_dsinets_loss_is_the_sum_of_its_parts() -> None:
     both = interaction_loss(classes, fine, truth).item()
     got = dsinet_loss((coarse, fine, classes), truth, masks)
     assert abs(got.item() - (entropy + dice.mean().item() + 0.05 * both)) < 1e-9
-    known = torch.tensor([True, False, True, False])
-    got = dsinet_loss((coarse, fine, classes), truth, masks, known, segmentation=2.0, interaction=0.0)
+    has_mask = torch.tensor([True, False, True, False])
+    got = dsinet_loss((coarse, fine, classes), truth, masks, has_mask, segmentation=2.0, interaction=0.0)
     assert abs(got.item() - (entropy + 2 * (dice[0] + dice[2]).item() / 2)) < 1e-9
     nothing = dsinet_loss((coarse, fine, classes), truth, masks, torch.zeros(4, dtype=torch.bool), interaction=0.0)
     assert abs(nothing.item() - entropy) < 1e-9

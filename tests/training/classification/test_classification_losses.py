@@ -23,8 +23,10 @@ def test_focal_loss_of_two_classes_is_torchvisions_of_their_difference(gamma: fl
 
     torch.manual_seed(1)
     logits, targets = 3 * torch.randn(40, 2).double(), torch.randint(0, 2, (40,))
-    wanted = sigmoid_focal_loss(logits[:, 1] - logits[:, 0], targets.double(), alpha=-1, gamma=gamma, reduction="mean")
-    assert torch.allclose(focal_loss(logits, targets, gamma=gamma), wanted, rtol=1e-9)
+    expected = sigmoid_focal_loss(
+        logits[:, 1] - logits[:, 0], targets.double(), alpha=-1, gamma=gamma, reduction="mean"
+    )
+    assert torch.allclose(focal_loss(logits, targets, gamma=gamma), expected, rtol=1e-9)
 
 
 def test_focal_loss_by_hand() -> None:
@@ -34,9 +36,11 @@ def test_focal_loss_by_hand() -> None:
 
 
 @given(st.lists(st.floats(-8, 8), min_size=6, max_size=6), st.integers(0, 2), st.integers(0, 2))
-def test_focal_loss_lies_below_cross_entropy_and_is_it_without_gamma(values: list[float], one: int, two: int) -> None:
-    logits, targets = torch.tensor(values).double().view(2, 3), torch.tensor([one, two])
-    entropy = -log_softmax(logits.numpy(), axis=1)[[0, 1], [one, two]].mean()
+def test_focal_loss_lies_below_cross_entropy_and_is_it_without_gamma(
+    values: list[float], first_class: int, second_class: int
+) -> None:
+    logits, targets = torch.tensor(values).double().view(2, 3), torch.tensor([first_class, second_class])
+    entropy = -log_softmax(logits.numpy(), axis=1)[[0, 1], [first_class, second_class]].mean()
     assert focal_loss(logits, targets, gamma=0.0).item() == pytest.approx(entropy, abs=1e-9)
     assert 0 <= focal_loss(logits, targets).item() <= entropy + 1e-12
 
@@ -67,7 +71,7 @@ def test_attnmels_loss_is_the_sum_of_its_parts() -> None:
     masks = (torch.rand(3, 1, 32, 32) > 0.5).float()
     plain = attnmel_loss([logits, *maps], targets)
     guided = attnmel_loss([logits, *maps], targets, masks)
-    dice = [attention_dice_loss(one, masks).item() for one in maps]
+    dice = [attention_dice_loss(attention, masks).item() for attention in maps]
     assert plain.item() == pytest.approx(focal_loss(logits, targets).item())
     assert guided.item() - plain.item() == pytest.approx(0.001 * dice[0] + 0.01 * dice[1], abs=1e-6)
     entropy = torch.nn.functional.cross_entropy(logits, targets)
@@ -79,8 +83,8 @@ def test_attnmels_loss_is_the_sum_of_its_parts() -> None:
 
 def test_l1_norm_is_the_sum_of_absolute_values() -> None:
     layer = torch.nn.Linear(5, 3)
-    wanted = sum(np.abs(value.numpy()).sum() for value in layer.state_dict().values())
-    assert l1_norm(layer.parameters()).item() == pytest.approx(wanted, rel=1e-6)
+    expected = sum(np.abs(value.numpy()).sum() for value in layer.state_dict().values())
+    assert l1_norm(layer.parameters()).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_inceptions_loss_is_cross_entropy_of_the_main_head_and_the_l1_norm() -> None:
@@ -110,8 +114,8 @@ def test_findings_loss_is_the_mean_binary_cross_entropy() -> None:
     torch.manual_seed(4)
     logits, truth = 3 * torch.randn(6, 14), (torch.rand(6, 14) > 0.7).float()
     p, y = expit(logits.double().numpy()), truth.numpy()
-    wanted = -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean()
-    assert findings_loss(logits, truth).item() == pytest.approx(wanted, rel=1e-5)
+    expected = -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean()
+    assert findings_loss(logits, truth).item() == pytest.approx(expected, rel=1e-5)
     assert findings_loss(logits, truth).item() == pytest.approx(
         torch.nn.functional.binary_cross_entropy(logits.sigmoid(), truth).item(), rel=1e-4
     )
@@ -121,8 +125,8 @@ def test_findings_loss_weighs_the_rare_state_more() -> None:
     """Equation 1 of the paper: w+ = share of absent, w- = share of present."""
     logits, truth = torch.tensor([[0.7, -1.2]]), torch.tensor([[1.0, 0.0]])
     share = torch.tensor([0.1, 0.3])
-    wanted = -(0.9 * math.log(expit(0.7)) + 0.3 * math.log(1 - expit(-1.2))) / 2
-    assert findings_loss(logits, truth, share).item() == pytest.approx(wanted, rel=1e-6)
+    expected = -(0.9 * math.log(expit(0.7)) + 0.3 * math.log(1 - expit(-1.2))) / 2
+    assert findings_loss(logits, truth, share).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_shares_of_findings_stay_off_zero_and_one() -> None:

@@ -1,4 +1,4 @@
-"""Training of classifiers: recipes, splits, changes, batches, and a training that stops and goes on."""
+"""Training of classifiers: recipes, splits, changes, batches, and resumed trainings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_recipe_can_be_read():
         ("nowhere.yaml", (), "can be read"),
     ],
 )
-def test_mistakes_in_recipes_are_told(name, changes, expected):
+def test_mistakes_in_recipes_are_messages(name, changes, expected):
     with pytest.raises(UserMistakes) as caught:
         load_recipe(name, typed_changes(changes))
     assert expected in str(caught.value)
@@ -83,7 +83,7 @@ def test_cases_are_kept_and_found_again(tmp_path):
         keep(iter(()), tmp_path, classes=TWO, side=64, origin="other")
 
 
-def test_a_label_that_is_no_class_is_refused(tmp_path):
+def test_an_unknown_label_is_refused(tmp_path):
     case = LabelledCase(image=np.zeros((8, 8, 3), np.uint8), labels=("naevus",), mask=None, cluster="a")
     with pytest.raises(MedtestError, match="naevus"):
         keep(iter([case]), tmp_path, classes=TWO, side=64, origin="x")
@@ -114,8 +114,8 @@ def test_no_change_is_the_image_in_the_middle(tmp_path):
     cases = small_set(tmp_path)
     image, mask = np.array(cases.images[1]), np.array(cases.masks[1])
     rng = np.random.default_rng(0)
-    for got, wanted in zip(changed(rng, image, mask, 64, Changes()), (image, mask), strict=True):
-        np.testing.assert_array_equal(got, wanted)
+    for got, expected in zip(changed(rng, image, mask, 64, Changes()), (image, mask), strict=True):
+        np.testing.assert_array_equal(got, expected)
     cropped, _ = changed(rng, image, mask, 32, Changes(zoom=(1, 1)))
     middle, _ = centred(image, mask, 1.0, 32)
     np.testing.assert_array_equal(cropped, middle)
@@ -127,8 +127,10 @@ def test_image_and_mask_move_together(seed):
     mask = np.zeros((96, 96), np.uint8)
     image[30:50, 40:70] = 255
     mask[30:50, 40:70] = 255
-    how = Changes(flip=0.5, flip_vertical=0.5, quarter_turns=0.5, angle=90, shear=6, zoom=(0.8, 1.2), crop=0.9)
-    moved, moved_mask = changed(np.random.default_rng(seed), image, mask, 96, how)
+    settings_of_change = Changes(
+        flip=0.5, flip_vertical=0.5, quarter_turns=0.5, angle=90, shear=6, zoom=(0.8, 1.2), crop=0.9
+    )
+    moved, moved_mask = changed(np.random.default_rng(seed), image, mask, 96, settings_of_change)
     inner = moved_mask > 0
     # The frame of the image is mirrored where it comes in and the mask's is not: the middle is compared.
     apart = (moved[..., 0] > 127) ^ inner
@@ -164,14 +166,14 @@ def test_areas_count_ordered_pairs(seed, levels):
     rng = np.random.default_rng(seed)
     scores = rng.integers(0, levels, (25, 2)).astype(np.float32)
     truth = (rng.random((25, 2)) < 0.4).astype(np.float32)
-    found = areas(scores, truth)
+    result = areas(scores, truth)
     for number in range(2):
         yes, no = scores[truth[:, number] > 0, number], scores[truth[:, number] == 0, number]
         if len(yes) and len(no):
             pairs = (yes[:, None] > no[None]) + 0.5 * (yes[:, None] == no[None])
-            assert found[number] == pytest.approx(pairs.mean())
+            assert result[number] == pytest.approx(pairs.mean())
         else:
-            assert np.isnan(found[number])
+            assert np.isnan(result[number])
 
 
 def test_accuracy_of_one_label_and_of_several():
@@ -208,7 +210,7 @@ def test_stopped_and_resumed_gives_the_same_weights(tmp_path):
     assert done.step == whole.step == 4
     assert done.weights.read_bytes() == whole.weights.read_bytes()
     history = json.loads((tmp_path / "parted" / "history.json").read_text())
-    assert [one["step"] for one in history] == [2, 4]
+    assert [entry["step"] for entry in history] == [2, 4]
     with pytest.raises(MedtestError, match="other options"):
         train(options(seed=1), tmp_path / "parted")
 
@@ -233,7 +235,7 @@ def test_trained_weights_answer_as_a_system(tmp_path):
         ({"network": "agdnn"}, "did you mean: agdn"),
     ],
 )
-def test_what_cannot_be_trained_is_told(tmp_path, more, expected):
+def test_impossible_trainings_are_mistakes(tmp_path, more, expected):
     given_options = options().model_copy(update=more)
     with pytest.raises(UserMistakes) as caught:
         train(given_options, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Defended steps against the paper's equations written out anew: attack, losses, what an attack must leave alone."""
+"""Defended steps against the paper's equations, written out here: attack, losses, unchanged state of the network."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def batch_of(count=4, side=16, classes=2, seed=1, multi=False):
     )
 
 
-def loss_for(how, network, family="attnmel", multi=False, gamma=None):
+def loss_for(defence, network, family="attnmel", multi=False, gamma=None):
     compare = loss_of(family, Losses(gamma=gamma), network)
-    return DefendedLoss(family, how, compare, extra=None, multi=multi, precision="fp32", device="cpu")
+    return DefendedLoss(family, defence, compare, extra=None, multi=multi, precision="fp32", device="cpu")
 
 
 def normalised(pixels, family):
@@ -67,7 +67,7 @@ def normalised(pixels, family):
 def by_hand(network, family, pixels, raised, epsilon, steps, step, start):
     """Return PGD of algorithm 1, lines 9 to 11, in evaluation mode on a copy of the network."""
     copied = copy.deepcopy(network).eval()
-    answer = copied.logits if family == "chexnet" else lambda given: copied(given)[0]
+    answer = copied.logits if family == "chexnet" else lambda images: copied(images)[0]
     now = (pixels + start).clamp(pixels - epsilon, pixels + epsilon).clamp(0, 1)
     for _ in range(steps):
         now = now.detach().requires_grad_()
@@ -87,15 +87,15 @@ def tensors(batch):
     return pixels, torch.from_numpy(batch.truth)
 
 
-def replayed(how, shape):
-    """Draw again what a step drew after the same seed."""
-    drawn = draw(how)
-    start = start_noise(how, shape, drawn.epsilon) if drawn.attacked else torch.zeros(shape)
+def replayed(defence, shape):
+    """Repeat the random draws of a step after the same seed."""
+    drawn = draw(defence)
+    start = start_noise(defence, shape, drawn.epsilon) if drawn.attacked else torch.zeros(shape)
     return drawn, start
 
 
 def trained_answers(network, state, pixels, random):
-    """Return logits in training mode of a copy with some state, and what is drawn after it."""
+    """Return a copy with some state and its logits in training mode, from a given state of random numbers."""
     torch.set_rng_state(random)
     copied = copy.deepcopy(network)
     copied.load_state_dict(state)
@@ -105,15 +105,15 @@ def trained_answers(network, state, pixels, random):
 
 @pytest.mark.parametrize("name", ["standard", "mpadvt"])
 @pytest.mark.parametrize("seed", [3, 4, 5, 6])
-def test_standard_and_mpadvt_are_the_family_loss_of_what_pgd_makes(name, seed):
-    network, batch, how = Tiny().train(), batch_of(), PAPER[name]
+def test_standard_and_mpadvt_are_the_family_loss_on_pgd_images(name, seed):
+    network, batch, defence = Tiny().train(), batch_of(), PAPER[name]
     state = copy.deepcopy(network.state_dict())
     torch.manual_seed(seed)
-    loss, parts = loss_for(how, network, gamma=2.0)(network, batch)
+    loss, parts = loss_for(defence, network, gamma=2.0)(network, batch)
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(seed)
-    drawn, start = replayed(how, pixels.shape)
+    drawn, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -133,14 +133,14 @@ def test_standard_and_mpadvt_are_the_family_loss_of_what_pgd_makes(name, seed):
 
 
 def test_maadvt_is_equation_10_with_equation_8():
-    network, batch, how = Tiny(classes=3).train(), batch_of(classes=3), PAPER["maadvt"]
+    network, batch, defence = Tiny(classes=3).train(), batch_of(classes=3), PAPER["maadvt"]
     state = copy.deepcopy(network.state_dict())
     torch.manual_seed(8)
-    loss, parts = loss_for(how, network)(network, batch)
+    loss, parts = loss_for(defence, network)(network, batch)
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(8)
-    drawn, start = replayed(how, pixels.shape)
+    drawn, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -169,7 +169,7 @@ def test_the_released_loss_adds_the_margin_of_mart():
     assert bool(logits.grad.isfinite().all())
 
 
-def test_regularisation_is_nothing_where_both_answers_are_alike_and_has_gradients_through_both():
+def test_regularisation_is_zero_for_equal_answers_and_has_gradients_through_both():
     clean = torch.randn(5, 4, requires_grad=True)
     attacked = torch.randn(5, 4, requires_grad=True)
     truth = torch.arange(5) % 4
@@ -180,13 +180,13 @@ def test_regularisation_is_nothing_where_both_answers_are_alike_and_has_gradient
 
 
 def test_several_labels_are_attacked_by_the_binary_cross_entropy():
-    network, batch, how = Tiny(classes=4).train(), batch_of(classes=4, multi=True), PAPER["standard"]
+    network, batch, defence = Tiny(classes=4).train(), batch_of(classes=4, multi=True), PAPER["standard"]
     state = copy.deepcopy(network.state_dict())
     torch.manual_seed(2)
-    loss, _ = loss_for(how, network, family="chexnet", multi=True)(network, batch)
+    loss, _ = loss_for(defence, network, family="chexnet", multi=True)(network, batch)
     pixels, truth = tensors(batch)
     torch.manual_seed(2)
-    _, start = replayed(how, pixels.shape)
+    _, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -211,15 +211,15 @@ def test_statistics_move_by_training_and_not_by_the_attack():
     before = copy.deepcopy(network.state_dict())
     with as_tested(network), torch.enable_grad():
         network(normalised(pixels, "attnmel"))
-        assert not network.training and not any(one.requires_grad for one in network.parameters())
+        assert not network.training and not any(parameter.requires_grad for parameter in network.parameters())
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name
-    assert network.training and all(one.requires_grad for one in network.parameters())
+    assert network.training and all(parameter.requires_grad for parameter in network.parameters())
     loss_for(PAPER["standard"], network)(network, batch)
     # one pass in training mode, of the attacked batch, and no more
     assert network.norm.num_batches_tracked.item() == 1
     assert not torch.equal(network.norm.running_mean, before["norm.running_mean"])
-    assert all(one.grad is None for one in network.parameters())
+    assert all(parameter.grad is None for parameter in network.parameters())
     loss_for(PAPER["maadvt"], plain)(plain, batch)
     assert plain.norm.num_batches_tracked.item() == 2  # attacked and clean
 
@@ -234,17 +234,17 @@ def test_frozen_parts_stay_frozen_through_an_attack_that_fails():
     assert not network.conv.weight.requires_grad and network.head.weight.requires_grad
 
 
-def test_watching_leaves_no_trace_and_is_the_same_every_time():
+def test_watching_changes_nothing_and_is_the_same_every_time():
     network, batch = Tiny().eval(), batch_of(count=20)
     before, random = copy.deepcopy(network.state_dict()), torch.get_rng_state()
-    found = [
+    images = [
         attacked_images(
             "attnmel", network, batch.images, batch.truth, PAPER["mpadvt"], multi=False, seed=3, device="cpu"
         )
         for _ in range(2)
     ]
-    np.testing.assert_array_equal(found[0], found[1])
-    away = np.abs(found[0].astype(int) - batch.images.astype(int))
+    np.testing.assert_array_equal(images[0], images[1])
+    away = np.abs(images[0].astype(int) - batch.images.astype(int))
     assert 0 < away.max() <= 4
     assert torch.equal(random, torch.get_rng_state())
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
@@ -256,19 +256,19 @@ def test_watching_leaves_no_trace_and_is_the_same_every_time():
 def test_mpadvt_draws_half_of_the_batches_and_the_papers_ranges():
     torch.manual_seed(0)
     drawn = [draw(PAPER["mpadvt"]) for _ in range(2000)]
-    assert 0.45 < np.mean([one.attacked for one in drawn]) < 0.55
-    epsilon = np.array([one.epsilon for one in drawn]) / 255
+    assert 0.45 < np.mean([drawing.attacked for drawing in drawn]) < 0.55
+    epsilon = np.array([drawing.epsilon for drawing in drawn]) / 255
     assert 0.01 <= epsilon.min() < 0.011 and 0.039 < epsilon.max() <= 0.04
     assert np.histogram(epsilon, bins=3, range=(0.01, 0.04))[0].min() > 550
-    assert np.bincount([one.steps for one in drawn])[1:].tolist() == pytest.approx([400] * 5, abs=90)
-    assert all(one.steps in range(1, 6) for one in drawn)
+    assert np.bincount([drawing.steps for drawing in drawn])[1:].tolist() == pytest.approx([400] * 5, abs=90)
+    assert all(drawing.steps in range(1, 6) for drawing in drawn)
 
 
 def test_standard_and_maadvt_always_draw_the_same():
     torch.manual_seed(0)
     for name in ("standard", "maadvt"):
         drawn = [draw(PAPER[name]) for _ in range(20)]
-        assert all(one.attacked and one.epsilon == 4.0 and one.steps == 4 for one in drawn)
+        assert all(drawing.attacked and drawing.epsilon == 4.0 and drawing.steps == 4 for drawing in drawn)
 
 
 @settings(max_examples=30, deadline=None)
@@ -281,12 +281,12 @@ def test_standard_and_maadvt_always_draw_the_same():
     seed=st.integers(0, 2**31),
 )
 def test_draws_stay_in_range_and_follow_from_the_seed(low, width, fewest, more, share, seed):
-    how = Defence(name="mpadvt", epsilon=(low, low + width), steps=(fewest, fewest + more), share=share)
+    defence = Defence(name="mpadvt", epsilon=(low, low + width), steps=(fewest, fewest + more), share=share)
     torch.manual_seed(seed)
-    first = draw(how)
-    noise = start_noise(how, torch.Size((1, 3, 4, 4)), first.epsilon)
+    first = draw(defence)
+    noise = start_noise(defence, torch.Size((1, 3, 4, 4)), first.epsilon)
     torch.manual_seed(seed)
-    assert draw(how) == first
+    assert draw(defence) == first
     assert low <= first.epsilon <= low + width and fewest <= first.steps <= fewest + more
     assert float(noise.abs().max()) <= first.epsilon / 255 + 1e-7
 
@@ -305,16 +305,16 @@ def test_presets_hold_the_papers_and_the_released_numbers():
     assert melanoma.epsilon[0] / 255 == pytest.approx(0.031) and melanoma.step / 255 == pytest.approx(0.007)
     assert (messidor.loss, messidor.regularisation, messidor.steps) == ("boosted", 8.0, (1, 9))
     assert PAPER["maadvt"].loss == "cross_entropy" and PAPER["standard"].loss == "family"
-    assert all(one.whose for one in (*PAPER.values(), released, melanoma, messidor))
+    assert all(preset.whose for preset in (*PAPER.values(), released, melanoma, messidor))
 
 
-def test_a_defence_perturbs_nothing_beside_unless_it_is_said():
+def test_a_defence_adds_no_other_perturbation_by_default():
     assert load_recipe("defended").perturbed == 0.125
     assert load_recipe("defended", {"defence.name": "standard"}).perturbed == 0
     assert load_recipe("defended", {"defence.name": "standard", "perturbed": 0.5}).perturbed == 0.5
 
 
-def test_recipes_without_a_defence_are_known_as_before():
+def test_recipes_without_a_defence_keep_their_digest():
     facts = load_recipe("compact").identity()
     assert "defence" not in facts and "size" not in facts
     assert facts == {k: v for k, v in load_recipe("compact").model_dump(mode="json").items() if k in facts}

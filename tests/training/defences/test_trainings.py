@@ -1,4 +1,4 @@
-"""Trainings with a defence: resumed to the bit, refused for several labels, watched under attack, marked in weights."""
+"""Trainings with a defence: resumed to the bit, refused for several labels, validated under attack, and weights."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_stopped_and_resumed_gives_the_same_weights(tmp_path, defence):
     histories = [json.loads((tmp_path / name / "history.json").read_text()) for name in ("whole", "parted")]
     assert histories[0] == histories[1]  # what was drawn, too
     assert {"accuracy", "accuracy_attacked", "auroc_attacked", "loss_epsilon", "loss_steps"} <= set(histories[0][-1])
-    assert done.best_score == max(one["accuracy_attacked"] for one in histories[0])
+    assert done.best_score == max(entry["accuracy_attacked"] for entry in histories[0])
 
 
 @pytest.mark.slow
-def test_trainings_without_and_with_a_defence_are_not_one_another(tmp_path):
+def test_trainings_without_and_with_a_defence_differ(tmp_path):
     plain = train(options("standard"), tmp_path / "a")
     other = train(options("mpadvt"), tmp_path / "b")
     assert plain.weights.read_bytes() != other.weights.read_bytes()
@@ -66,7 +66,7 @@ def test_maadvt_is_refused_where_several_labels_may_hold(tmp_path):
         ({"defence.name": "mpadvt", "defence.stepz": 1}, "did you mean: step"),
     ],
 )
-def test_what_is_no_defence_is_one_mistake(changes, expected):
+def test_an_unknown_defence_is_one_mistake(changes, expected):
     with pytest.raises(UserMistakes) as caught:
         load_recipe("defended", changes)
     assert len(caught.value.mistakes) == 1 and expected in str(caught.value)
@@ -74,15 +74,15 @@ def test_what_is_no_defence_is_one_mistake(changes, expected):
 
 def test_the_command_line_names_a_defence_and_its_keys():
     words = ["model=attnmel", "suite=robust_benchmark_melanoma", "phantoms=9", "recipe=defended"]
-    asked = parse([*words, "defence=maadvt", "defence.variant=released", "defence.regularisation=3"])
-    assert asked.changes == {"defence.name": "maadvt", "defence.variant": "released", "defence.regularisation": 3}
-    recipe = load_recipe(asked.recipe, asked.changes)
+    request = parse([*words, "defence=maadvt", "defence.variant=released", "defence.regularisation=3"])
+    assert request.changes == {"defence.name": "maadvt", "defence.variant": "released", "defence.regularisation": 3}
+    recipe = load_recipe(request.recipe, request.changes)
     assert (recipe.defence.loss, recipe.defence.regularisation) == ("boosted", 3.0)
 
 
 def test_weights_that_lost_too_much_on_clean_images_are_not_kept():
-    how = Defence(name="standard", watch={"clean_floor": 0.08})
-    may_keep = above_floor("accuracy", how.watch.clean_floor)
+    defence = Defence(name="standard", watch={"clean_floor": 0.08})
+    may_keep = above_floor("accuracy", defence.watch.clean_floor)
     assert may_keep({"accuracy": 0.82}, {"accuracy": 0.9}) and not may_keep({"accuracy": 0.81}, {"accuracy": 0.9})
     assert above_floor("accuracy", Defence(name="standard").watch.clean_floor)({"accuracy": 0.0}, {"accuracy": 0.9})
 
@@ -117,8 +117,8 @@ def test_trained_further_under_attack_and_tabled(tmp_path, monkeypatch, capsys):
     words += [f"from={start.weights}", f"out={tmp_path / 'out'}", "recipe=defended", "defence=standard", "steps=2"]
     words += ["batch=2", "recipe.size=64", "recipe.watching.every_steps=2", "held_out=0.25", "workers=1"]
     assert run_app([*words, "track=false", "--threads", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "6 originals and 0 perturbed images train, 2 and 0 watch" in said
+    output = capsys.readouterr().out
+    assert "6 originals and 0 perturbed images train, 2 and 0 watch" in output
     info = read_info(tmp_path / "out" / "attnmel.safetensors")
     facts = json.loads((tmp_path / "out" / "training.json").read_text())
     assert (info.size, info.resized) == (64, True)
@@ -133,7 +133,7 @@ def test_trained_further_under_attack_and_tabled(tmp_path, monkeypatch, capsys):
     assert "| Standard |" in (tmp_path / "out" / "defences.md").read_text()
 
 
-def test_a_table_of_nothing_is_one_mistake(tmp_path):
+def test_a_table_without_runs_is_one_mistake(tmp_path):
     with pytest.raises(UserMistakes) as caught:
         remake_tables([tmp_path], console=Console())
     assert len(caught.value.mistakes) == 1 and "defended_melanoma" in str(caught.value)

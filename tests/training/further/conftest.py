@@ -1,4 +1,4 @@
-"""Torch runs on one thread here, as trainings that are compared bit for bit do."""
+"""Run torch on one thread, because trainings are compared bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pairs, a small network's start and material, shared by the tests of further training."""
+"""Small pairs, a small network's initial weights and material for tests of further training."""
 
 from __future__ import annotations
 

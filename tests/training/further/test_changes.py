@@ -1,4 +1,4 @@
-"""Random changes of a training pair: mirrored exactly, shown whole, holes within bounds."""
+"""Random changes of a training pair: exact mirroring, larger views, bounded holes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_flips_mirror_image_and_mask_alike(name: str, axis: int) -> None:
 
 def test_quarter_turns_are_one_to_three_of_both() -> None:
     turned = [[np.rot90(part, turns) for part in pair()] for turns in (1, 2, 3)]
-    seen = set()
+    drawn_turns = set()
     for image, mask in changes(30, quarter_turns=1.0):
         (turns,) = (n for n, (own, _) in enumerate(turned) if np.array_equal(own, image))
         assert np.array_equal(turned[turns][1], mask)
-        seen.add(turns)
-    assert seen == {0, 1, 2}
+        drawn_turns.add(turns)
+    assert drawn_turns == {0, 1, 2}
 
 
 def test_a_larger_view_shows_the_whole_pair_and_a_crop_no_border() -> None:
@@ -59,10 +59,10 @@ def test_a_larger_view_shows_the_whole_pair_and_a_crop_no_border() -> None:
 
 
 def test_holes_are_black_rectangles_of_the_image_alone_and_reach_its_border() -> None:
-    made = changes(200, dropout=1.0, holes=2, hole_side=4)
-    for image, mask in made:
+    changed_pairs = changes(200, dropout=1.0, holes=2, hole_side=4)
+    for image, mask in changed_pairs:
         black = (image == 0).all(axis=2)
         assert 1 <= np.count_nonzero(black) <= 2 * 4 * 4 and np.array_equal(mask, pair()[1])
         assert np.array_equal(image[~black], pair()[0][~black])
-    black = np.any([(image == 0).all(axis=2) for image, _ in made], axis=0)
+    black = np.any([(image == 0).all(axis=2) for image, _ in changed_pairs], axis=0)
     assert black[0].any() and black[:, 0].any()

@@ -1,4 +1,4 @@
-"""What is held out and what is drawn."""
+"""Held-out clusters and draws of perturbed images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _refs(count: int, clusters: int | None = None) -> list[SeedRef]:
     held=st.sampled_from([0.1, 1, 5, 40]),
     seed=st.integers(0, 1000),
 )
-def test_split_parts_whole_clusters(count, clusters, held, seed):
+def test_split_keeps_clusters_whole(count, clusters, held, seed):
     refs = _refs(count, clusters)
     prints = [f"picture {i}" for i in range(count)]
     try:
@@ -44,19 +44,19 @@ def test_split_parts_whole_clusters(count, clusters, held, seed):
     assert not {refs[i].cluster for i in trained} & {refs[i].cluster for i in watched}
 
 
-def test_split_holds_out_what_the_bundled_training_did():
+def test_split_holds_out_the_same_seeds_as_the_bundled_training():
     trained, watched = split(_refs(600), [str(i) for i in range(600)], held_out=40, seed=0)
     order = np.random.Generator(np.random.PCG64([0, 3])).permutation(600)
     assert list(watched) == list(order[:40]) and list(trained) == list(order[40:])
 
 
-def test_equal_pictures_stay_together():
+def test_equal_pictures_are_not_separated():
     prints = [f"picture {i // 2}" for i in range(40)]
     trained, watched = split(_refs(40), prints, held_out=10, seed=1)
     assert not {prints[i] for i in trained} & {prints[i] for i in watched}
 
 
-def test_one_patient_alone_cannot_be_parted():
+def test_a_single_patient_cannot_be_split():
     with pytest.raises(MedtestError, match="too few to hold any out"):
         split(_refs(10, 1), [str(i) for i in range(10)], held_out=2, seed=0)
 
@@ -82,7 +82,7 @@ def test_random_draws_are_without_repetition_and_reproducible():
     assert all(address.seed_id == refs[slot.index].seed_id for slot in slots for address in slot.candidates)
 
 
-def test_more_than_there_are_begins_again():
+def test_a_draw_beyond_all_images_starts_again():
     slots = draw_slots(dict(enumerate(_refs(2))), SHAPE[:3], count=10, order="random", seed=0)
     assert Counter(slot.candidates[0] for slot in slots).most_common(1)[0][1] == 2
     assert draw_slots({}, SHAPE, count=3, order="random", seed=0) == []

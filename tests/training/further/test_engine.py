@@ -1,4 +1,4 @@
-"""The loop: resumed and killed trainings equal uninterrupted ones bit for bit; early stopping; what is kept."""
+"""The training loop: resumed and killed trainings equal uninterrupted ones bit for bit; early stopping; checkpoints."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _state(out: Path):
     return torch.load(out / "state.pt", weights_only=True)
 
 
-def _same(one: Path, two: Path) -> None:
-    first, second = _state(one), _state(two)
+def _same(first_folder: Path, second_folder: Path) -> None:
+    first, second = _state(first_folder), _state(second_folder)
     for part in ("network", "average"):
         assert all(torch.equal(first[part][key], second[part][key]) for key in first[part]), part
     moments = [state["optimizer"]["state"] for state in (first, second)]
@@ -64,8 +64,8 @@ def _same(one: Path, two: Path) -> None:
             assert torch.equal(moments[0][number][key], moments[1][number][key])
     assert first["reached"] == second["reached"]
     assert first["schedule"] == second["schedule"]
-    assert (one / "pranet.safetensors").read_bytes() == (two / "pranet.safetensors").read_bytes()
-    assert (one / "history.json").read_text() == (two / "history.json").read_text()
+    assert (first_folder / "pranet.safetensors").read_bytes() == (second_folder / "pranet.safetensors").read_bytes()
+    assert (first_folder / "history.json").read_text() == (second_folder / "history.json").read_text()
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_training_learns(tmp_path):
 
 
 @pytest.mark.slow
-def test_kept_weights_are_in_the_form_they_came_in(tmp_path):
+def test_saved_weights_keep_the_format_of_their_start(tmp_path):
     weights = write_start(tmp_path / "start.safetensors")
     trained = _train(weights, tmp_path / "out", _recipe(steps=3, **{"validation.keep": "last"}))
     info = read_info(trained.weights)
@@ -141,16 +141,16 @@ def _trainer(tmp_path, recipe, family="pranet"):
     return Trainer(further_training(start, small_material(), recipe, device="cpu", write=write), tmp_path)
 
 
-def test_what_is_kept(tmp_path):
+def test_weights_are_saved_if_they_are_better_and_above_the_floor(tmp_path):
     trainer = _trainer(tmp_path, _recipe(**{"validation.clean_floor": 0.01, "validation.patience": 3}))
-    found = [(0.80, 0.60), (0.78, 0.70), (0.795, 0.66), (0.80, 0.64), (0.79, 0.60)]
-    kept = []
-    for step, (clean, perturbed) in enumerate(found):
+    scores = [(0.80, 0.60), (0.78, 0.70), (0.795, 0.66), (0.80, 0.64), (0.79, 0.60)]
+    verdicts = []
+    for step, (clean, perturbed) in enumerate(scores):
         trainer.reached.step = step
         score = (clean + perturbed) / 2
-        kept.append(trainer.judge(Evaluation(score=score, loss=1.0, facts={"dice_clean": clean}), {}))
+        verdicts.append(trainer.judge(Evaluation(score=score, loss=1.0, facts={"dice_clean": clean}), {}))
     # the second is best but loses two points on clean images, the fourth is not better than the third
-    assert kept == [True, False, True, False, False]
+    assert verdicts == [True, False, True, False, False]
     assert trainer.reached.best_step == 2 and not trainer.reached.stopped
     trainer.reached.step = 5
     trainer.judge(Evaluation(score=0.65, loss=1.0, facts={"dice_clean": 0.8}), {})
@@ -179,7 +179,7 @@ def test_a_state_of_another_training_is_refused(tmp_path):
         _train(weights, tmp_path / "out", _recipe(steps=2))
 
 
-def test_a_loss_that_is_no_number_is_told(tmp_path):
+def test_a_loss_that_is_nan_is_an_error(tmp_path):
     trainer = _trainer(tmp_path, _recipe())
     with torch.no_grad():
         next(trainer.network.parameters()).fill_(float("nan"))
@@ -247,9 +247,9 @@ def test_an_epoch_shows_every_pair_once():
     material = small_material()
     recipe = _recipe("pranet", **{"scales.kind": "one", "size": 96})
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=96)
-    seen = [image.tobytes() for step in range(3) for image in batches.batch(step).images]
+    shown = [image.tobytes() for step in range(3) for image in batches.batch(step).images]
     everything = {image.tobytes() for pairs in (material.originals, material.perturbed) for image in pairs.images}
-    assert len(seen) == 12 and set(seen) == everything
+    assert len(shown) == 12 and set(shown) == everything
 
 
 def test_half_of_every_batch_is_perturbed():

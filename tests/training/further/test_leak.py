@@ -1,4 +1,4 @@
-"""Training pictures are never test seeds: by pixels, whatever the file's name, format or stored size."""
+"""Leaks of training pictures into test seeds, detected by pixels under any file name, format or stored size."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_shared_pictures_are_found_under_other_names_and_formats(tmp_path):
     cv2.imwrite(str(test / "images" / "other name.bmp"), copied)
     mask = cv2.imread(str(train / "masks" / "p1-3.png"))
     cv2.imwrite(str(test / "masks" / "other name.png"), mask)
-    found = shared_images(_prints(train, suite), prints_of(suite.build_seeds(test), size=512))
-    assert [name for name, _ in found] == ["training/p1-3"]
-    assert found[0][1].endswith("other_name")
+    shared = shared_images(_prints(train, suite), prints_of(suite.build_seeds(test), size=512))
+    assert [name for name, _ in shared] == ["training/p1-3"]
+    assert shared[0][1].endswith("other_name")
     with pytest.raises(UserMistakes) as caught:
-        refuse_shared(found)
+        refuse_shared(shared)
     words = str(caught.value)
     assert "1 training picture is a test seed; nothing was trained" in words
     assert "training/p1-3" in words and "other_name" in words
@@ -59,25 +59,25 @@ def test_a_copy_at_the_prepared_size_is_the_same_picture():
     assert shared_images({"training/x": print_of(image[::-1], 512)}, tested) == []
 
 
-def test_the_crop_that_a_suite_cuts_is_the_same_picture():
+def test_the_crop_of_a_suite_is_the_same_picture():
     """The crop is computed here with OpenCV alone: shorter side 256, area averages, the middle 224."""
     image = np.random.default_rng(0).integers(0, 255, (300, 512, 3)).astype(np.uint8)
     wide = cv2.resize(image, (256 * 512 // 300, 256), interpolation=cv2.INTER_AREA)
-    top, left = 16, (wide.shape[1] - 224) // 2
-    crop = np.ascontiguousarray(wide[top : top + 224, left : left + 224])
+    top, first_column = 16, (wide.shape[1] - 224) // 2
+    crop = np.ascontiguousarray(wide[top : top + 224, first_column : first_column + 224])
     whole, cut = print_of(image, 224, 256), print_of(crop, 224, 256)
     ref = SeedRef(dataset="test", seed_id="a")
     assert shared_images({"training/crop": cut}, [(ref, whole)]) == [("training/crop", "test/a")]
     assert shared_images({"training/whole": whole}, [(ref, cut)]) == [("training/whole", "test/a")]
     # What is not seen: the same crop one pixel aside.
-    aside = print_of(np.ascontiguousarray(wide[top : top + 224, left + 1 : left + 225]), 224, 256)
+    aside = print_of(np.ascontiguousarray(wide[top : top + 224, first_column + 1 : first_column + 225]), 224, 256)
     assert shared_images({"training/aside": aside}, [(ref, whole)]) == []
 
 
 def test_every_shared_picture_is_named():
-    found = [(f"training/{i}", f"test/{i}") for i in range(SHOWN + 7)]
+    shared = [(f"training/{i}", f"test/{i}") for i in range(SHOWN + 7)]
     with pytest.raises(UserMistakes) as caught:
-        refuse_shared(found)
+        refuse_shared(shared)
     words = str(caught.value)
     assert all(f"test/{i}\n" in words for i in range(SHOWN)) and "7 further pictures" in words
     refuse_shared([])

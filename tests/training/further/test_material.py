@@ -1,4 +1,4 @@
-"""The data of a training: as many perturbed images as originals, made by the suite's relations, kept in the store."""
+"""Material of a training: as many perturbed images as originals, made by the suite's relations, kept in the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from medtest.training.further.recipe import load_recipe
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def prepared(tmp_path_factory):
     root = tmp_path_factory.mktemp("material")
     folder = write_folder(root / "train", 10, size=160)
     suite = load("polyp_seg_folder", ["model=pranet", "prepare.size=128"]).suite
@@ -39,8 +39,8 @@ def made(tmp_path_factory):
     return root, parts, prepare
 
 
-def test_as_many_perturbed_as_originals(made):
-    root, parts, prepare = made
+def test_as_many_perturbed_as_originals(prepared):
+    root, parts, prepare = prepared
     material = prepare("one")
     assert (len(material.originals), len(material.perturbed)) == (8, 8)
     assert {kind: len(pairs) for kind, pairs in material.held_out.items()} == {"clean": 2, "perturbed": 4}
@@ -54,8 +54,8 @@ def test_as_many_perturbed_as_originals(made):
     assert all(name.startswith(f"{DATASET}/") for name in material.perturbed.names)
 
 
-def test_perturbed_images_are_the_suite_s_follow_ups(made):
-    root, parts, prepare = made
+def test_perturbed_images_are_the_suite_s_follow_ups(prepared):
+    root, parts, prepare = prepared
     material = prepare("one")
     folder = next((root / "one").glob("arrays-*"))
     with (folder / "drawn.csv").open(encoding="utf-8") as file:
@@ -76,8 +76,8 @@ def test_perturbed_images_are_the_suite_s_follow_ups(made):
         assert abs((material.perturbed.masks[number] > 127).mean() - expected) < 0.02
 
 
-def test_the_store_is_used_and_gives_the_same(made):
-    root, parts, prepare = made
+def test_the_store_is_used_and_gives_the_same(prepared):
+    root, parts, prepare = prepared
     first = prepare("one")
     again = prepare("two")
     assert again.counts["reused"] == 12 and again.counts["made"] == 0
@@ -86,8 +86,8 @@ def test_the_store_is_used_and_gives_the_same(made):
     assert prepare("two").digest == first.digest  # read from its folder
 
 
-def test_seed_and_draw_give_others(made):
-    root, parts, prepare = made
+def test_seed_and_draw_change_the_material(prepared):
+    root, parts, prepare = prepared
     assert prepare("one").digest != prepare("three", seed=4).digest
     names = prepare("four", draw="random").perturbed.names
     assert len(set(names)) == 8 and len({name.split("/")[1] for name in names}) < 8

@@ -1,4 +1,4 @@
-"""Losses of the recipes against hand computation, other code of ours and torch."""
+"""Losses of the recipes against hand computation, the compact losses and torch."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_border_weights_are_one_pooling():
     _, truth = _batch(90)
     pooled = functional.avg_pool2d(truth, 31, stride=1, padding=15)
     assert torch.allclose(border_weights(truth), 1 + 5 * (pooled - truth).abs(), atol=1e-5)
-    for one, mask in zip(border_weights(truth), truth, strict=True):
-        theirs = compact.border_weights((mask[0].numpy() * 255).astype(np.uint8))
-        assert np.abs(one[0].numpy() - theirs).max() < 1e-5
+    for weights, mask in zip(border_weights(truth), truth, strict=True):
+        compact_weights = compact.border_weights((mask[0].numpy() * 255).astype(np.uint8))
+        assert np.abs(weights[0].numpy() - compact_weights).max() < 1e-5
 
 
 def test_structure_loss_and_its_quirk():
@@ -51,8 +51,8 @@ def test_structure_loss_and_its_quirk():
         p, m, w = probability[index], truth[index], weights[index]
         inter, union = (p * m * w).sum(), ((p + m) * w).sum()
         share = 1 - (inter + 1) / (union - inter + 1)
-        one = structure_loss(logits[[index]], truth[[index]], weights[[index]], mean_cross_entropy=True)
-        assert one.item() == pytest.approx((entropy[index].mean() + share).item(), abs=1e-5)
+        single = structure_loss(logits[[index]], truth[[index]], weights[[index]], mean_cross_entropy=True)
+        assert single.item() == pytest.approx((entropy[index].mean() + share).item(), abs=1e-5)
 
 
 def test_pixel_dice_by_hand():
@@ -75,7 +75,7 @@ def test_double_sigmoid_is_a_sigmoid_before_the_loss():
     )
 
 
-def test_judgements_and_the_double_softmax():
+def test_classifications_and_the_double_softmax():
     _, truth = _batch()
     number, size = torch.tensor([[2.0, -1.0], [0.5, 0.0]]), torch.tensor([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
     # first mask: one box of 15 by 22 in 40 by 40 (0.206: medium); second: one box of 8 by 7 (0.035: small)
@@ -95,13 +95,13 @@ def test_judgements_and_the_double_softmax():
 def test_outputs_are_sorted_and_resized():
     logits, truth = _batch()
     answers = answers_of("tganet", (logits, torch.zeros(2, 2), torch.zeros(2, 3)))
-    assert len(answers.maps) == 1 and [tuple(one.shape) for one in answers.judgements] == [(2, 2), (2, 3)]
+    assert len(answers.maps) == 1 and [tuple(judgement.shape) for judgement in answers.judgements] == [(2, 2), (2, 3)]
     assert len(answers_of("pranet", (logits,) * 4).maps) == 4
     small = torch.randn(2, 1, 5, 5)
     aligned = functional.interpolate(small, size=(40, 40), mode="bilinear", align_corners=True)
-    found = recipe_loss(NetworkOutputs(maps=(small,)), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
+    result = recipe_loss(NetworkOutputs(maps=(small,)), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
     expected = functional.binary_cross_entropy_with_logits(aligned, truth) + compact.dice_loss(aligned, truth)
-    assert found.item() == pytest.approx(expected.item(), abs=1e-6)
+    assert result.item() == pytest.approx(expected.item(), abs=1e-6)
 
 
 def test_side_maps_count_with_their_weight():

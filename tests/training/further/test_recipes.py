@@ -1,4 +1,4 @@
-"""Recipes: the published settings as models.md states them, and mistakes told in words."""
+"""Recipes: published settings as in models.md, and messages on mistakes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from medtest.training.further.recipe import FOLDER, load_recipe
 from medtest.training.settings.recipe_files import names_in
 
 
-def test_there_are_the_four_papers_and_compact():
+def test_the_recipes_are_the_four_papers_and_compact():
     assert set(names_in(FOLDER)) == {"compact", "pranet", "sanet", "ssformer", "tganet"}
 
 
@@ -23,8 +23,15 @@ def test_pranet_as_published():
 
 def test_sanet_as_published():
     recipe = load_recipe("sanet")
-    how = recipe.optimizer
-    assert (how.name, how.rate, how.backbone_rate, how.momentum, how.nesterov, how.decay) == (
+    optimizer = recipe.optimizer
+    assert (
+        optimizer.name,
+        optimizer.rate,
+        optimizer.backbone_rate,
+        optimizer.momentum,
+        optimizer.nesterov,
+        optimizer.decay,
+    ) == (
         "sgd",
         0.4,
         0.04,
@@ -54,8 +61,14 @@ def test_tganet_as_published():
 
 def test_ssformer_as_published():
     recipe = load_recipe("ssformer")
-    how = recipe.optimizer
-    assert (how.name, how.rate, how.decay, how.decay_all, recipe.batch) == ("adamw", 1e-4, 0.01, True, 32)
+    optimizer = recipe.optimizer
+    assert (optimizer.name, optimizer.rate, optimizer.decay, optimizer.decay_all, recipe.batch) == (
+        "adamw",
+        1e-4,
+        0.01,
+        True,
+        32,
+    )
     assert recipe.quirks.double_sigmoid and recipe.loss.map == "bce_pixel_dice"
 
 
@@ -84,13 +97,13 @@ def test_steps_take_the_place_of_epochs():
         ("nowhere.yaml", {}, "a YAML file that can be read"),
     ],
 )
-def test_mistakes_are_told_in_words(name, changes, expected):
+def test_mistakes_are_messages(name, changes, expected):
     with pytest.raises(UserMistakes) as caught:
         load_recipe(name, changes)
     assert expected in str(caught.value)
 
 
-def test_a_recipe_of_ones_own(tmp_path):
+def test_an_own_recipe(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(
         "batch: 4\nsteps: 10\noptimizer: {name: adam, rate: 1.0e-3}\nschedule: {kind: steps}\n", encoding="utf-8"

@@ -1,4 +1,4 @@
-"""A generator's training: it fools a small network, resumes to the byte, and leads where it is told."""
+"""Training of a generator: it fools a small network, resumes to the byte, and reaches its target class."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_training_lowers_the_agreement_of_answers(tmp_path: Path) -> None:
         (SEVERAL, (), False),
     ],
 )
-def test_it_leads_where_it_is_told(tmp_path: Path, classes: Classes, target: tuple[str, ...], universal: bool) -> None:
+def test_it_reaches_its_target(tmp_path: Path, classes: Classes, target: tuple[str, ...], universal: bool) -> None:
     attack = attack_of(GeneratorSettings(linf=30, target=target, universal=universal), classes)
     cases = cases_in(tmp_path / "cases", classes)
     train_generator(attack, cases, tmp_path, system=DIGEST)
@@ -86,7 +86,7 @@ def test_it_leads_where_it_is_told(tmp_path: Path, classes: Classes, target: tup
     assert came.mean() >= noise.mean() + 0.2
 
 
-def test_a_training_that_was_stopped_gives_the_same_weights(tmp_path: Path) -> None:
+def test_a_stopped_training_gives_the_same_weights(tmp_path: Path) -> None:
     cases = cases_in(tmp_path / "cases")
     settings = GeneratorSettings(linf=15)
     whole = train_generator(attack_of(settings, steps=6), cases, tmp_path / "whole", system=DIGEST)
@@ -114,7 +114,7 @@ def test_a_step_moves_the_generator_and_nothing_of_the_network(tmp_path: Path) -
     assert (tmp_path / FILE).is_file()
 
 
-def test_what_is_wanted_of_one_label_is_the_least_likely_and_of_several_every_decision_turned_round() -> None:
+def test_the_default_target_is_the_least_likely_label_and_for_several_labels_every_inverted_decision() -> None:
     clean = torch.tensor([[2.0, 1.0, -1.0], [-3.0, 0.5, 0.4]])
     assert target_answers(clean, ONE).tolist() == [[0, 0, 1], [1, 0, 0]]
     assert target_answers(clean, SEVERAL).tolist() == [[0, 0, 1], [1, 0, 0]]
@@ -126,7 +126,7 @@ def test_what_is_wanted_of_one_label_is_the_least_likely_and_of_several_every_de
         target_answers(clean, ONE, ("dark", "bright"))
 
 
-def test_losses_are_those_of_torch_and_equation_4_by_the_letter() -> None:
+def test_losses_equal_torch_and_equation_4() -> None:
     from torch.nn import functional
 
     source = torch.Generator().manual_seed(0)
@@ -142,16 +142,18 @@ def test_losses_are_those_of_torch_and_equation_4_by_the_letter() -> None:
     assert reached(-clean, clean, SEVERAL).tolist() == [1.0] * 4
 
 
-def test_every_recipe_can_be_read_and_the_published_ones_are_as_published() -> None:
+def test_every_recipe_can_be_read_and_the_published_ones_hold_published_values() -> None:
     assert set(names_in(FOLDER)) == {"attnmel", "chexnet", "compact", "inceptionv3_dr"}
     published = {name: load_recipe(name) for name in names_in(FOLDER) if name != "compact"}
-    assert all((one.width, one.optimizer.rate, one.start) == (64, 2e-4, "torch") for one in published.values())
-    told = {name: (one.epochs, one.batch, one.most_batches) for name, one in published.items()}
-    assert told == {"attnmel": (13, 8, 101), "inceptionv3_dr": (10, 9, 101), "chexnet": (8, 6, None)}
+    assert all(
+        (recipe.width, recipe.optimizer.rate, recipe.start) == (64, 2e-4, "torch") for recipe in published.values()
+    )
+    sizes = {name: (recipe.epochs, recipe.batch, recipe.most_batches) for name, recipe in published.items()}
+    assert sizes == {"attnmel": (13, 8, 101), "inceptionv3_dr": (10, 9, 101), "chexnet": (8, 6, None)}
 
 
 @pytest.mark.parametrize(
-    ("token", "said"),
+    ("token", "message"),
     [
         ("linf=0", "above 0"),
         ("universal=maybe", "true or false"),
@@ -161,18 +163,18 @@ def test_every_recipe_can_be_read_and_the_published_ones_are_as_published() -> N
         ("linff", "KEY=VALUE"),
     ],
 )
-def test_what_is_typed_wrong_is_told(token: str, said: str) -> None:
+def test_mistyped_options_are_mistakes(token: str, message: str) -> None:
     from medtest.cli.training.gap import parse_gap
 
-    with pytest.raises(UserMistakes, match=said):
+    with pytest.raises(UserMistakes, match=message):
         parse_gap(["suite=s", "model=m", "phantoms=8", token])
     with pytest.raises(UserMistakes, match="trained against one system"):
         parse_gap(["suite=s"])
 
 
 @pytest.mark.slow
-def test_the_command_writes_where_the_relation_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Missing before, with the command; there after it; the same command then has nothing to do."""
+def test_the_command_writes_to_the_folder_of_the_relation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are missing before the command and present after it; the same command then has nothing to do."""
     from rich.console import Console
 
     from medtest.cli.training.gap import attacked, load_of, parse_gap, train_gap
@@ -185,7 +187,7 @@ def test_the_command_writes_where_the_relation_looks(tmp_path: Path, monkeypatch
     suite = load_of(parse_gap([*words, *changed]), ()).suite
 
     def missing() -> list[str]:
-        return [one.fix for one in missing_mistakes(suite, suite.build_relations(), suite.build_systems())]
+        return [mistake.fix for mistake in missing_mistakes(suite, suite.build_relations(), suite.build_systems())]
 
     (fix,) = missing()
     assert fix == "medtest train gap suite=adversarial_gap model=attnmel phantoms=800 linf=7 universal=true"

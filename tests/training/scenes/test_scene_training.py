@@ -1,4 +1,4 @@
-"""Training of the reader of drawn scenes: layouts, targets, loss, and a training that goes on where it stopped."""
+"""Training of the reader of drawn scenes: layouts, targets, loss, and resumed trainings."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ HOUSE = Placed(name="house", colour="white", box=(0.30, 0.20, 0.90, 0.85))
 SMALL = SceneOptions(steps=4, batch=2, validate_every=2, watched=2, workers=0, mlflow=False, threads=1, warmup=1)
 
 
-def _said(targets: tuple[Targets, ...]) -> list[SceneMaps]:
-    """Return the maps of a network that gives exactly what it should."""
+def _perfect_maps(targets: tuple[Targets, ...]) -> list[SceneMaps]:
+    """Return the maps of a perfect network."""
     maps = []
-    for one in targets:
-        heat = torch.from_numpy(one.heat).clamp(1e-4, 1 - 1e-4)
-        colours = torch.nn.functional.one_hot(torch.from_numpy(one.colours), len(COLOURS)).float() * 12.0
+    for target in targets:
+        heat = torch.from_numpy(target.heat).clamp(1e-4, 1 - 1e-4)
+        colours = torch.nn.functional.one_hot(torch.from_numpy(target.colours), len(COLOURS)).float() * 12.0
         maps.append(
-            SceneMaps(heat=heat.logit(), edges=torch.from_numpy(one.edges), colours=colours.permute(0, 3, 1, 2))
+            SceneMaps(heat=heat.logit(), edges=torch.from_numpy(target.edges), colours=colours.permute(0, 3, 1, 2))
         )
     return maps
 
@@ -57,32 +57,36 @@ def _of(*scenes: list[Placed]) -> tuple[Targets, ...]:
 @given(seed=st.integers(0, 2**32))
 def test_layouts_stay_in_the_picture_and_hide_little(seed: int) -> None:
     for placed in (random_layout(np.random.default_rng(seed)), pair_layout(np.random.default_rng(seed), overlap=0.2)):
-        for index, one in enumerate(placed):
-            assert 0 <= one.box[0] < one.box[2] <= 1
-            assert 0 <= one.box[1] < one.box[3] <= 1
+        for index, entity in enumerate(placed):
+            assert 0 <= entity.box[0] < entity.box[2] <= 1
+            assert 0 <= entity.box[1] < entity.box[3] <= 1
             for other in placed[:index]:
-                width, height = (min(one.box[k + 2], other.box[k + 2]) - max(one.box[k], other.box[k]) for k in (0, 1))
+                width, height = (
+                    min(entity.box[k + 2], other.box[k + 2]) - max(entity.box[k], other.box[k]) for k in (0, 1)
+                )
                 shared = max(width, 0) * max(height, 0)
-                areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one.box, other.box)]
+                areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (entity.box, other.box)]
                 inside = shared >= 0.95 * areas[0] and areas[0] <= MOST_FILLED * areas[1] + 1e-9
                 assert shared <= MOST_HIDDEN * min(areas) + 1e-9 or inside
 
 
 @pytest.mark.parametrize("share", [-0.1, 0.0, 0.2])
-def test_pairs_share_the_height_that_was_asked_for(share: float) -> None:
+def test_pairs_share_the_requested_height(share: float) -> None:
     below, above = pair_layout(np.random.default_rng(3), overlap=share)
-    least = min(one.box[3] - one.box[1] for one in (below, above))
+    least = min(entity.box[3] - entity.box[1] for entity in (below, above))
     assert above.box[3] - below.box[1] == pytest.approx(share * least)
 
 
-def test_what_is_wanted_of_the_maps_is_what_was_drawn() -> None:
-    found = detected_objects(_said(_of([DOG, HOUSE], [])), 0.5)
-    assert found[1] == []
-    told = {(CLASSES[one.label], COLOURS[one.colour]): [edge / SIDE for edge in one.box] for one in found[0]}
-    assert told == {("dog", "brown"): pytest.approx(DOG.box), ("house", "white"): pytest.approx(HOUSE.box)}
+def test_targets_of_the_maps_are_the_drawn_entities() -> None:
+    detected = detected_objects(_perfect_maps(_of([DOG, HOUSE], [])), 0.5)
+    assert detected[1] == []
+    by_class = {
+        (CLASSES[entity.label], COLOURS[entity.colour]): [edge / SIDE for edge in entity.box] for entity in detected[0]
+    }
+    assert by_class == {("dog", "brown"): pytest.approx(DOG.box), ("house", "white"): pytest.approx(HOUSE.box)}
 
 
-def test_large_things_are_told_by_the_coarse_maps() -> None:
+def test_large_entities_are_on_the_coarse_maps() -> None:
     fine, coarse = _of([DOG, HOUSE])
     dog, house = (SIDE * ((b[2] - b[0]) * (b[3] - b[1])) ** 0.5 for b in (DOG.box, HOUSE.box))
     assert dog < LARGE_FROM < SMALL_TO < house
@@ -90,23 +94,24 @@ def test_large_things_are_told_by_the_coarse_maps() -> None:
     assert np.argwhere(coarse.heat == 1)[:, 1].tolist() == [CLASSES.index("house")]
 
 
-def test_things_of_middle_size_are_told_by_both() -> None:
+def test_entities_of_middle_size_are_on_both_maps() -> None:
     side = 0.5 * (LARGE_FROM + SMALL_TO) / SIDE
     cup = Placed(name="cup", colour="red", box=(0.3, 0.3, 0.3 + side, 0.3 + side))
     assert [np.argwhere(maps.heat == 1)[:, 1].tolist() for maps in _of([cup])] == [[CLASSES.index("cup")]] * 2
-    (found,) = detected_objects(_said(_of([cup])), 0.5)
-    assert [CLASSES[one.label] for one in found] == ["cup"]  # and are one thing
+    (detected,) = detected_objects(_perfect_maps(_of([cup])), 0.5)
+    assert [CLASSES[entity.label] for entity in detected] == ["cup"]  # and are one thing
 
 
-def test_the_loss_is_least_where_the_maps_are_right() -> None:
-    wanted = _of([DOG, HOUSE])
-    right, parts = scene_loss(_said(wanted), wanted)
+def test_the_loss_is_least_for_right_maps() -> None:
+    targets = _of([DOG, HOUSE])
+    right, parts = scene_loss(_perfect_maps(targets), targets)
     assert float(parts["edges"]) == pytest.approx(0.0, abs=1e-5)
     assert float(parts["colours"]) < 1e-3
     moved = [
-        SceneMaps(heat=one.heat, edges=one.edges * 1.3, colours=one.colours.roll(1, dims=1)) for one in _said(wanted)
+        SceneMaps(heat=maps.heat, edges=maps.edges * 1.3, colours=maps.colours.roll(1, dims=1))
+        for maps in _perfect_maps(targets)
     ]
-    wrong, others = scene_loss(moved, wanted)
+    wrong, others = scene_loss(moved, targets)
     assert wrong > right
     # Edges 1.3 times as far: one box holds the other, so GIoU is the ratio of areas.
     assert float(others["edges"]) == pytest.approx(1 - 1 / 1.3**2, abs=1e-4)
@@ -114,14 +119,14 @@ def test_the_loss_is_least_where_the_maps_are_right() -> None:
 
 
 def test_a_batch_follows_from_seed_and_step_alone() -> None:
-    one, same, other = training_batch(1, 5, 2), training_batch(1, 5, 2), training_batch(1, 6, 2)
-    assert np.array_equal(one.images, same.images)
-    assert all(np.array_equal(a.heat, b.heat) for a, b in zip(one.targets, same.targets, strict=True))
-    assert not np.array_equal(one.images, other.images)
+    batch, same, other = training_batch(1, 5, 2), training_batch(1, 5, 2), training_batch(1, 6, 2)
+    assert np.array_equal(batch.images, same.images)
+    assert all(np.array_equal(a.heat, b.heat) for a, b in zip(batch.targets, same.targets, strict=True))
+    assert not np.array_equal(batch.images, other.images)
 
 
 def test_tallies_count_by_class_place_colour_and_relation() -> None:
-    seen = (
+    entities = (
         SeenEntity(name="dog", box=DOG.box, score=0.9, attributes=("black",)),
         SeenEntity(name="house", box=(0.3, 0.2, 0.9, 0.8), score=0.8, attributes=("white",)),
         SeenEntity(name="dog", box=(0.11, 0.41, 0.26, 0.53), score=0.5, attributes=("brown",)),
@@ -130,7 +135,7 @@ def test_tallies_count_by_class_place_colour_and_relation() -> None:
     tally = DetectionTally()
     tally.add(
         [DOG, HOUSE],
-        seen,
+        entities,
         [Triple(subject=0, predicate="left of", object=1), Triple(subject=0, predicate="on", object=1)],
     )
     assert (tally.drawn, tally.detected, tally.matched, tally.coloured) == (2, 4, 2, 1)
@@ -147,7 +152,7 @@ def test_overlap_is_intersection_over_union() -> None:
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_stopped_training_continues(tmp_path: Path) -> None:
     whole = train(SMALL, tmp_path / "whole")
     train(SMALL, tmp_path / "parts", stop=lambda done: done == 2)
     parts = train(SMALL, tmp_path / "parts")
@@ -156,11 +161,11 @@ def test_a_training_goes_on_where_it_stopped(tmp_path: Path) -> None:
     network, info = load_scene_net(tmp_path / "whole" / FILE)
     assert info.classes == CLASSES
     assert info.colours == COLOURS
-    assert sum(one.numel() for one in network.parameters()) < 5_000_000
+    assert sum(parameter.numel() for parameter in network.parameters()) < 5_000_000
     assert len(json.loads((tmp_path / "whole" / "history.json").read_text())) == 2
     begun = train(SMALL.model_copy(update={"start_from": tmp_path / "whole", "rate": 1e-9}), tmp_path / "on")
     on, _ = load_scene_net(begun.weights)
-    kernels = [one for name, one in on.state_dict().items() if name == "stages.0.down.0.weight"]
+    kernels = [tensor for name, tensor in on.state_dict().items() if name == "stages.0.down.0.weight"]
     assert torch.allclose(kernels[0], network.state_dict()["stages.0.down.0.weight"], atol=1e-3)
     with pytest.raises(MedtestError, match="belongs to a training with another recipe"):
         train(SMALL.model_copy(update={"rate": 1e-4}), tmp_path / "parts")
@@ -187,7 +192,7 @@ def test_the_command_knows_its_options(tmp_path: Path) -> None:
         parse_scratch(["model=scene"])
 
 
-def test_what_stands_inside_another_thing_is_alone_there() -> None:
+def test_an_entity_inside_another_is_the_only_one_there() -> None:
     holder, small = (0.0, 0.0, 1.0, 1.0), (0.6, 0.6, 0.7, 0.7)
     assert _stays_visible(small, [holder])
     assert not _stays_visible(small, [holder, (0.1, 0.1, 0.2, 0.2)])  # the holder has something already
