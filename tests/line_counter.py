@@ -131,7 +131,7 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return where a module of the package is, with the loader that counts."""
+        """Return the spec of a module of the package, with the loader that counts."""
         if name.partition(".")[0] != PACKAGE.name:
             return None
         spec = PathFinder.find_spec(name, path, target)

@@ -84,7 +84,7 @@ def test_equal_content_at_the_same_time_is_asked_once(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("api", ["chat", "responses"])
-def test_what_is_no_answer_is_a_state_and_not_cached(
+def test_replies_that_are_no_answers_have_a_state_and_are_not_cached(
     tmp_path: Path, faults: Faults, state: CallState, api: str
 ) -> None:
     parameters = Parameters(model="simulated", api=api)

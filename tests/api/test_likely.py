@@ -72,7 +72,7 @@ def test_a_reply_without_usable_log_probabilities_has_none(logprobs: Any) -> Non
     assert _read(_chat("Yes", logprobs)) is None
 
 
-def test_what_is_stored_is_bounded() -> None:
+def test_stored_log_probabilities_are_bounded() -> None:
     tops = {f"token number {n} that is very long indeed": -float(n) for n in range(1, 400)}
     stored = _read(_chat("Yes", {"content": [_entry("Yes", 0.5, **{**tops, "-inf": -9999.0})]}))
     assert len(stored) == MOST_LIKELY

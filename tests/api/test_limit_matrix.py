@@ -21,7 +21,7 @@ def ideal(faults: Faults, questions: int) -> float:
 
 @pytest.mark.parametrize("retry_after", ["seconds", "none"])
 @pytest.mark.parametrize(("rate", "headers"), [(1.0, True), (1.0, False), (None, False)])
-def test_a_tenth_at_most_is_refused_whatever_the_window(rate: float | None, headers: bool, retry_after: str) -> None:
+def test_a_tenth_at_most_is_refused_for_any_window(rate: float | None, headers: bool, retry_after: str) -> None:
     for count, seconds in WINDOWS:
         for latency in (0.2, 1.2):
             faults = Faults(

@@ -82,7 +82,7 @@ def test_limits_are_checked_up_front() -> None:
     assert len(caught.value.mistakes) == 2
 
 
-def test_what_is_in_flight_counts() -> None:
+def test_calls_in_flight_count() -> None:
     async def body() -> None:
         budget = Budget(max_usd=10, price=DOLLAR)
         first = await budget.reserve(6)
@@ -149,7 +149,7 @@ def test_max_usd_is_never_passed(tmp_path: Path) -> None:
             assert running.ledger.totals().cost_usd == pytest.approx(budget.spent_usd)
 
 
-def test_what_earlier_sessions_paid_for_is_in_the_cost_of_a_request(tmp_path: Path) -> None:
+def test_the_cost_of_a_request_includes_earlier_sessions(tmp_path: Path) -> None:
     """Every call is billed for the prompt, also a page of HTML with status 200 in a session that ended with ERROR."""
     with serving(Faults(wrong_type=1.0)) as server:
         failed = ask_all(tmp_path, server.base_url, questions(3), budget=Budget(price=DOLLAR))

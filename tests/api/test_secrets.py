@@ -146,7 +146,7 @@ CONTROLS += [chr(code) for code in (*range(0x2066, 0x206A), 0xD800, 0xD83D, 0xDC
 
 
 @pytest.mark.parametrize("sign", CONTROLS, ids=lambda sign: f"{ord(sign):04x}")
-def test_what_is_no_character_of_a_text_is_written_out(sign: str) -> None:
+def test_control_characters_are_escaped(sign: str) -> None:
     clean = redact(f"two{sign} polyps")
     assert clean == f"two{sign.encode('unicode_escape').decode()} polyps" and sign not in clean
     assert clean.encode().decode() == clean == redact(clean)
@@ -182,7 +182,7 @@ class Nameless(Exception):
         ("http://db.example/v1 of me@example.org", "http://db.example/v1 of me@example.org"),
     ],
 )
-def test_users_of_addresses_go_whatever_their_passwords_hold(text: str, clean: str) -> None:
+def test_users_of_addresses_are_removed_with_any_password(text: str, clean: str) -> None:
     assert without_users(text) == clean
     assert without_users(clean, "…@") == clean
 
@@ -341,7 +341,7 @@ def test_where_requests_may_go(endpoint: Endpoint, keys: list[str]) -> None:
 @pytest.mark.parametrize(
     "url", ["http://[::1/v1", "https://host:abc/v1", "https://host:99999/v1", "https://ho st/v1", "https://host/v1 "]
 )
-def test_an_address_that_is_none_is_one_message(url: str) -> None:
+def test_a_malformed_address_is_one_message(url: str) -> None:
     with pytest.raises(UserMistakes) as caught:
         Caller(Endpoint(base_url=url), PARAMETERS)
     assert [mistake.key for mistake in caught.value.mistakes] == ["base_url"]

@@ -53,7 +53,7 @@ def test_a_server_of_one_slot_is_asked_one_after_another(tmp_path: Path, call_se
     assert max(came.values()) <= 6
 
 
-def test_what_is_recorded_of_a_server_of_one_slot_is_its_own_time(tmp_path: Path) -> None:
+def test_recorded_times_of_a_server_of_one_slot_are_its_own(tmp_path: Path) -> None:
     outcomes, _, _, _ = run_campaign(tmp_path, Faults(slots=1, latency=1.2), 108, Retries())
     took = sorted(outcome.seconds for outcome in outcomes)
     assert took[len(took) // 2] < 2.5  # with all 32 in flight it would be 38 s

@@ -22,7 +22,7 @@ numbers = st.one_of(st.just(0.0), st.floats(1e-60, 1e60), st.floats(-1e60, -1e-6
 x86 = pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="bytes are promised for x86-64")
 
 
-def test_functions_are_those_of_the_c_library_whatever_the_shape() -> None:
+def test_functions_are_those_of_the_c_library_for_any_shape() -> None:
     values = np.linspace(-40.0, 3.0, 140_001).reshape(-1, 3)
     assert exp(values).shape == values.shape
     assert exp(values).ravel().tolist() == [math.exp(value) for value in values.ravel().tolist()]

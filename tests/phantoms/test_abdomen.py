@@ -30,7 +30,7 @@ def block(shape: tuple[int, int, int], low: tuple[int, int, int], high: tuple[in
     return mask
 
 
-def test_variability_of_a_block_is_what_a_ruler_says() -> None:
+def test_variability_of_a_block_is_that_of_a_ruler() -> None:
     """A block of 10 × 10 × 20 voxels against a box two voxels shorter in x: a tenth lies outside."""
     mask = block((20, 20, 40), (5, 5, 10), (15, 15, 30))
     box = StandardBox(size=(10.0, 10.0, 18.0))
@@ -143,7 +143,7 @@ def test_refining_keeps_a_plane() -> None:
     assert np.allclose(refined[inner], (2 * fx + 3 * fy - fz)[inner], atol=1e-3)
 
 
-def test_a_phantom_is_what_it_says() -> None:
+def test_a_phantom_fits_its_facts() -> None:
     liver = draw_liver(0, "livers", 2, 4.0)
     phantom = make_abdomen(abdomen_rng(0, "livers", 2), liver.coefficients, shift=liver.shift)
     again = make_abdomen(

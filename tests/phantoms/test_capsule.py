@@ -52,7 +52,7 @@ def test_every_kind_of_lesion_and_of_content_is_drawn() -> None:
     assert any(c["debris"] for c in contents)
 
 
-def test_contents_do_not_tell_the_class() -> None:
+def test_contents_do_not_reveal_the_class() -> None:
     """Contents that imitate lesions are as frequent without them."""
     for key in ("bile", "debris", "patches"):
         share = {

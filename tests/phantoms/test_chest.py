@@ -76,14 +76,14 @@ def with_only(monkeypatch: pytest.MonkeyPatch, name: str | None, index: int) -> 
 
 
 def change(monkeypatch: pytest.MonkeyPatch, name: str, index: int) -> NDArray[np.float64]:
-    """Return what a finding adds to a patient's picture, in grey levels, smoothed."""
-    sick, healthy = (with_only(monkeypatch, found, index).image[..., 0].astype(np.float64) for found in (name, None))
+    """Return the change by a finding in a patient's picture, in grey levels, smoothed."""
+    sick, healthy = (with_only(monkeypatch, only, index).image[..., 0].astype(np.float64) for only in (name, None))
     return cv2.blur(sick - healthy, (5, 5))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_finding_leaves_a_trace_of_its_own(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_every_finding_leaves_its_own_trace(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for index in range(6):
         phantom = with_only(monkeypatch, name, index)
         assert phantom.labels == (name,)
@@ -94,7 +94,7 @@ def test_every_finding_leaves_a_trace_of_its_own(monkeypatch: pytest.MonkeyPatch
 
 
 def halves(difference: NDArray[np.float64]) -> tuple[float, float]:
-    """Return how much changed in the picture's left and right half."""
+    """Return the amount of change in the picture's left and right half."""
     middle = difference.shape[1] // 2
     return float(np.abs(difference[:, :middle]).sum()), float(np.abs(difference[:, middle:]).sum())
 

@@ -221,7 +221,7 @@ def test_a_box_is_green_and_black_and_text_is_bright_on_dark() -> None:
             assert bright[: round(0.3 * side)].sum() + bright[round(0.7 * side) :].sum() > 40
 
 
-def test_what_must_stay_visible_is_masked_and_leaves_room() -> None:
+def test_regions_that_must_stay_visible_are_masked_and_leave_room() -> None:
     for phantom in batch():
         assert phantom.mask.dtype == np.bool_
         assert phantom.mask.shape == phantom.image.shape[:2]

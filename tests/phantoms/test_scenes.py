@@ -143,6 +143,6 @@ def test_bytes_are_the_same_on_every_processor() -> None:
         (Placed(name="dog", colour="red", box=(0, 0, float("nan"), 1)), "is not a box"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(wrong: Placed, message: str) -> None:
+def test_impossible_objects_are_refused(wrong: Placed, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         draw_scene([wrong], rng=_rng(0))

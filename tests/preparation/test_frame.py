@@ -203,7 +203,7 @@ def test_full_bulge_is_a_quarter_circle_to_about_one_per_cent():
     assert np.abs(np.hypot(1 - x, 1 - y) - 1).max() < 0.0125
 
 
-def test_frame_of_an_ellipse_is_what_its_equation_says():
+def test_frame_of_an_ellipse_follows_its_equation():
     shape = FieldShape(ellipse=Ellipse(x=0.5, y=0.45, across=0.3, down=0.4))
     height, width = 211, 307
     y, x = np.mgrid[:height, :width]

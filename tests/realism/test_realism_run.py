@@ -135,7 +135,7 @@ def test_verdicts_of_seams_and_patches():
     assert tables.patch_verdict(Auc(), Auc()) == "none"
 
 
-def test_what_cannot_be_measured_gives_no_figures(tmp_path: Path):
+def test_pictures_that_cannot_be_measured_have_no_figures(tmp_path: Path):
     write_real(tmp_path / "real" / "blur", 2, masks=False)
     loaded = load("polyp_seg", ["relations=[blur]", "limit=1", "prepare.size=64"])
     options = options_of({"real": str(tmp_path / "real"), "cases": "1", "seam": "2"})

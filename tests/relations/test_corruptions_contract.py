@@ -117,7 +117,7 @@ def test_grey_series_are_taken_as_three_equal_colours(name: str) -> None:
 @pytest.mark.parametrize("name", TYPES)
 @relaxed
 @given(data=st.data())
-def test_frames_are_determined_whatever_the_order(name: str, data: st.DataObject) -> None:
+def test_frames_do_not_depend_on_their_order(name: str, data: st.DataObject) -> None:
     variant = data.draw(st.sampled_from(VARIANTS))
     difficulty = data.draw(st.integers(1, 5))
     height, width = data.draw(st.tuples(st.integers(1, 70), st.integers(1, 70)))

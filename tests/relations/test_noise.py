@@ -229,7 +229,7 @@ def test_integers_are_rounded_and_kept_within_the_dtype(values: list[float], dty
     assert np.array_equal(result, np.clip(np.rint(values), limits.min, limits.max))
 
 
-def test_clipping_is_what_it_says() -> None:
+def test_clipping_follows_its_setting() -> None:
     seed = flat(250.0)
     free, cut = (
         noisy_image(relation_of("gaussian_noise"), seed, 5),

@@ -254,7 +254,7 @@ def test_masks_of_any_depth(tmp_path: Path, values: np.ndarray, expected: list[b
     assert read_mask(path)[0].tolist() == expected
 
 
-def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
+def test_written_facts_are_plain_json(tmp_path: Path) -> None:
     build("kvasir-instrument", kvasir_instrument(tmp_path / "data"), tmp_path / "lib")
     for path in (tmp_path / "lib").rglob("*.json"):
         text = path.read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def test_a_small_change_is_amplified_between_both():
 
 
 @pytest.mark.parametrize(("levels", "amplify"), [(0, True), (40, True), (4, False)])
-def test_what_is_plain_to_see_or_nothing_is_not_amplified(levels, amplify):
+def test_visible_changes_and_missing_ones_are_not_amplified(levels, amplify):
     assert len(panels(drawn(levels, amplify=amplify))) == 2
 
 

@@ -154,7 +154,7 @@ def test_a_gpu_that_no_worker_was_given_is_a_mistake(tmp_path: Path) -> None:
     assert _cluster(tmp_path, gpus=1.0).device("cpu", needed=True) == "cpu"
 
 
-def test_a_host_hands_on_in_order_whatever_order_calls_come_in() -> None:
+def test_a_host_passes_on_payloads_in_order_for_any_order_of_calls() -> None:
     host = WorkerHost(("/nowhere", "x"), machine())
     try:
         facts = host.facts("here")
@@ -384,9 +384,7 @@ def test_what_a_cluster_lacks_is_stated_in_figures(
         cluster.check()
 
 
-def test_a_worker_for_which_there_is_room_is_given_time_to_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_room_gets_time_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from medtest.runner.cluster import ray_cluster
 
     cluster = _open_cluster(tmp_path, _seen())

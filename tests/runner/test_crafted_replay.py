@@ -103,7 +103,7 @@ def test_hashed_ids_are_replayed(tmp_path: Path) -> None:
     assert again.crafted.recorded == again.followup_sha256 == sha256
 
 
-def test_of_several_systems_with_cases_of_their_own_one_is_named(tmp_path: Path) -> None:
+def test_one_of_several_systems_with_their_own_cases_must_be_named(tmp_path: Path) -> None:
     suite = crafting_suite(systems={"one": {"net": 1}, "two": {"net": 2}})
     _, address, sha256 = pushed(suite, tmp_path, 1)
     with pytest.raises(UserMistakes, match="model=one") as raised:
@@ -116,7 +116,7 @@ def test_of_several_systems_with_cases_of_their_own_one_is_named(tmp_path: Path)
     assert again.crafted.folder is not None
 
 
-def test_what_is_crafted_on_a_named_system_is_read_from_any_run_of_it(tmp_path: Path) -> None:
+def test_cases_crafted_on_a_named_system_are_read_from_any_run_of_it(tmp_path: Path) -> None:
     white = crafting_suite(systems={"net": {}})
     folder, address, sha256 = pushed(white, tmp_path)
     transfer = crafting_suite(systems={"one": {"net": 1}}, crafted_on="net", crafter={"net": 0})

@@ -42,7 +42,7 @@ def digest(suite: Suite, system: str) -> str:
     return result.value
 
 
-def test_what_is_judged_is_what_is_kept(tmp_path: Path) -> None:
+def test_judged_images_are_those_that_are_stored(tmp_path: Path) -> None:
     outcome = go(crafting_suite(), tmp_path)
     frame, folder = records(outcome), outcome.systems[0].folder
     assert len(pushed(frame)) == 4 * 3
@@ -87,7 +87,7 @@ def test_distances_are_those_of_scikit_image_and_numpy(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow  # worker processes import torch
-def test_records_are_equal_whatever_the_workers_and_the_selection(tmp_path: Path) -> None:
+def test_records_do_not_depend_on_workers_and_selection(tmp_path: Path) -> None:
     suite = crafting_suite(repeats=2, system=NetSystem)
     whole = records(go(suite, tmp_path / "one"))
     assert_equal_records(whole, records(go(suite, tmp_path / "two", workers=2)))
@@ -100,7 +100,7 @@ def test_records_are_equal_whatever_the_workers_and_the_selection(tmp_path: Path
     assert_equal_records(whole, again)
 
 
-def test_what_is_cut_off_is_crafted_alike_by_the_next_call(tmp_path: Path) -> None:
+def test_interrupted_cases_are_crafted_equally_by_the_next_call(tmp_path: Path) -> None:
     suite = crafting_suite()
     whole = records(go(suite, tmp_path / "whole"))
     outcome = go(suite, tmp_path / "cut", limit=2)

@@ -188,7 +188,7 @@ def test_a_leak_is_bounded_by_replacing_the_worker(tmp_path: Path) -> None:
     assert [n for n in outcome.notices if "leaks memory" in n]
 
 
-def test_what_a_system_prints_stays_out_of_the_way(tmp_path: Path) -> None:
+def test_output_of_a_system_stays_out_of_the_way(tmp_path: Path) -> None:
     process = script(
         "class Loud(Threshold):\n"
         "    pass\n"

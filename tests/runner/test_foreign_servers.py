@@ -98,7 +98,7 @@ def test_litserve_sees_the_pixels_that_were_sent(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_transformers_serve_and_this_process_answer_alike(tmp_path: Path) -> None:
+def test_transformers_serve_and_this_process_give_equal_answers(tmp_path: Path) -> None:
     program = shutil.which("transformers", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("transformers brings no command here")

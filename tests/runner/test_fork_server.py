@@ -72,7 +72,7 @@ def test_a_killed_worker_is_reported_with_its_signal(
 
 
 @pytest.mark.slow
-def test_what_a_worker_says_and_how_it_ends_does_not_depend_on_the_way(way: str) -> None:
+def test_output_and_end_of_a_worker_do_not_depend_on_its_start(way: str) -> None:
     assert run_code("print('last'); sys.stdout.flush(); os._exit(7)") == ("ended with exit code 7", "last")
     end, words = run_code("raise ValueError('the plan is torn')")
     assert end == "ended with exit code 1" and words.endswith("ValueError: the plan is torn")
@@ -102,7 +102,7 @@ def test_a_forked_worker_finds_what_a_fresh_one_finds(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_what_is_read_while_libraries_load_gets_another_server(
+def test_variables_that_libraries_read_while_loading_get_another_server(
     own_servers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = server_of()

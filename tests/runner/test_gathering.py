@@ -123,7 +123,7 @@ def test_records_are_equal_under_only_and_after_what_is_lost(system: type[NetSys
 
 
 @pytest.mark.slow  # worker processes import torch
-def test_records_are_equal_whatever_the_workers(tmp_path: Path) -> None:
+def test_records_do_not_depend_on_the_workers(tmp_path: Path) -> None:
     suite = attacks(TwistedAway)
     first, second = (records(go(suite, tmp_path / str(count), workers=count)) for count in (1, 2))
     assert_equal_records(first, second)

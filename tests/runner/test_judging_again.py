@@ -220,7 +220,7 @@ def test_strips_show_stored_answers_and_ask_no_system(suite: Suite, log: Path, t
     assert len(calls(log)) > 88
 
 
-def test_what_failed_with_its_source_runs_again_with_it(log: Path, tmp_path: Path) -> None:
+def test_cases_that_failed_with_their_source_run_again_with_it(log: Path, tmp_path: Path) -> None:
     mark = tmp_path / "failed-once"
     suite = make_suite(
         seeds=1, systems={"bright": {"log": str(log), "fault": "nan", "when": "/source_", "once": str(mark)}}

@@ -46,7 +46,7 @@ def test_labels_and_their_sequences(system: dict[str, Any], tmp_path: Path) -> N
     assert_equal_records(again, fresh(suite, LaterLabels, tmp_path))
 
 
-def test_what_was_crafted_is_not_crafted_again(tmp_path: Path) -> None:
+def test_crafted_cases_are_not_crafted_again(tmp_path: Path) -> None:
     suite = crafting_suite(count=2)
     folder = go(suite, tmp_path).systems[0].folder
     before = records(go(suite, tmp_path))

@@ -80,7 +80,7 @@ def test_another_number_of_classes_ends_the_run_after_the_first_batch_and_loses_
     assert 0 < system.cases_reused < len(records(again)), "answers of the other system are reused"
 
 
-def test_what_other_workers_have_answered_is_kept_when_one_ends_the_run(tmp_path: Path) -> None:
+def test_answers_of_other_workers_are_kept_when_one_ends_the_run(tmp_path: Path) -> None:
     meet = str(tmp_path / "both-are-at-work")
     suite = label_suite(systems={"meter": {"meet": meet}, "short": {"fault": "count"}})
     with pytest.raises(UserMistakes):

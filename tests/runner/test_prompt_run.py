@@ -55,7 +55,7 @@ def test_strips_of_finished_cases_are_drawn_without_calls(tmp_path: Path) -> Non
     assert list((again.systems[0].folder / "samples").rglob("*.*"))
 
 
-def test_what_a_service_forgets_and_refuses_is_found(tmp_path: Path) -> None:
+def test_objects_that_a_service_forgets_and_refuses_are_found(tmp_path: Path) -> None:
     with stripes(forgets="boat") as server:
         frame = records(go(prompt_suite(server.base_url, count=6), tmp_path / "forgets"))
     boats = frame["prompt"].str.contains("boat")
@@ -100,7 +100,7 @@ def test_another_reader_reads_kept_pictures_without_calls(tmp_path: Path) -> Non
     assert "dog" not in swapped["source_scene"]
 
 
-def test_what_another_reader_cannot_look_at_has_no_scene_of_the_first(tmp_path: Path) -> None:
+def test_pictures_that_another_reader_cannot_read_have_no_scene_of_the_first(tmp_path: Path) -> None:
     with stripes() as server:
         outcome = go(prompt_suite(server.base_url), tmp_path / "home")
     frame = records(outcome)

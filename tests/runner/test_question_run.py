@@ -252,7 +252,7 @@ def test_a_seed_that_cannot_be_read_and_a_follow_up_that_cannot_be_made(tmp_path
     assert set(rest[rest.severity.isin([2, 4])].verdict) == {"ERROR"}
 
 
-def test_what_a_system_keeps_is_in_no_manifest(tmp_path: Path) -> None:
+def test_files_of_a_system_are_in_no_manifest(tmp_path: Path) -> None:
     folder = go(question_suite(seeds=1), tmp_path).systems[0].folder
     assert (folder / "ledger.sqlite").is_file()
     assert "ledger" not in (folder / "manifest.sha256").read_text()

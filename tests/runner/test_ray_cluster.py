@@ -87,7 +87,7 @@ def test_more_than_a_node_has_is_one_message(two: Nodes, tmp_path: Path) -> None
         run_suite(make_suite(), Invocation(home=tmp_path, quiet=True, cluster=cluster), limits=QUICK)
 
 
-def test_what_misbehaves_on_a_node_is_blamed_as_on_this_machine(two: Nodes, tmp_path: Path) -> None:
+def test_systems_that_misbehave_on_a_node_are_blamed_as_on_this_machine(two: Nodes, tmp_path: Path) -> None:
     """A crash, a call that hangs: cases behind them in the queue are not blamed."""
     systems = {
         "crashes": {"fault": "segfault", "when": "patient-0001/dim_s3"},

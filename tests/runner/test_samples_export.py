@@ -131,7 +131,7 @@ def test_a_strip_of_any_case_for_every_system(sampled: Any, tmp_path: Path) -> N
     assert all(Image.open(strip.file).width > 1000 for strip in files)
 
 
-def test_what_is_replayed_is_judged_as_in_the_records(sampled: Any, tmp_path: Path) -> None:
+def test_replayed_cases_are_judged_as_in_the_records(sampled: Any, tmp_path: Path) -> None:
     suite, home, outcome = sampled
     frame = records(outcome)
     for seed, relation, severity in (("patient-0004", "dim2", 4), ("patient-0003", "dim", 2)):

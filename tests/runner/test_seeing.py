@@ -85,7 +85,7 @@ def test_every_content_is_read_once_and_every_caller_gets_the_result(tmp_path: P
     assert max(len(line.split()) for line in lines) <= 5 and failed == []  # a process number and four words
 
 
-def test_what_hangs_dies_or_breaks_is_to_blame_alone(tmp_path: Path) -> None:
+def test_only_contents_that_hang_die_or_break_are_blamed(tmp_path: Path) -> None:
     results = Results()
     words = ["a", "hang", "bb", "die", "ccc", "break", "dddd"]
     with stage_of(tmp_path, seconds=3.0) as (stage, failed):

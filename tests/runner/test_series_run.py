@@ -312,7 +312,7 @@ def test_a_single_algorithm_has_its_curves_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_belongs_to_all_systems_goes_to_mlflow(tmp_path: Path) -> None:
+def test_files_of_all_systems_go_to_mlflow(tmp_path: Path) -> None:
     from medtest.report.tracking import Tracker
 
     suite = load_suite("denoising", [*SMALL, "model=median"])

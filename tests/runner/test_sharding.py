@@ -115,7 +115,7 @@ def test_a_seed_is_one_choice_by_its_id_and_by_its_hashed_id(tmp_path: Path, mon
     assert len({choice(), choice(plain_ids[0]), choice(hashed_ids[1])}) == 3
 
 
-def test_what_does_not_make_one_run_is_refused(tmp_path: Path) -> None:
+def test_shards_that_do_not_make_one_run_are_refused(tmp_path: Path) -> None:
     folders = sharded(tmp_path / "a", 3)
     target = folders[0].parent.parent
 

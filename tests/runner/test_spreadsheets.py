@@ -21,7 +21,7 @@ STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_what_starts_a_formula_is_preceded_by_an_apostrophe(start: str) -> None:
+def test_texts_that_start_a_formula_get_an_apostrophe(start: str) -> None:
     assert text_cell(f"{start}1+1") == f"'{start}1+1"
 
 
@@ -31,7 +31,7 @@ def test_numbers_and_other_texts_stay(text: str) -> None:
 
 
 @given(st.lists(st.none() | st.text() | st.sampled_from(STARTS).flatmap(lambda s: st.text().map(lambda t: s + t))))
-def test_records_and_tables_are_treated_alike_and_nothing_else_changes(texts: list[str | None]) -> None:
+def test_records_and_tables_are_treated_equally_and_nothing_else_changes(texts: list[str | None]) -> None:
     numbers = [-1.5] * len(texts)
     schema = pa.schema([("text", pa.string()), ("number", pa.float64())], metadata={b"a": b"b"})
     table = pa.table({"text": texts, "number": numbers}, schema=schema)

@@ -55,7 +55,7 @@ def relations() -> dict[str, Relation]:
     }
 
 
-def test_frames_stand_together_and_in_order(relations: dict[str, Relation]) -> None:
+def test_frames_are_together_and_in_order(relations: dict[str, Relation]) -> None:
     plan = Plan((REF,), relations, 8)
     unit = plan.unit(0, 0)
     assert plan.cases_per_seed == len(unit.cases) == 1 + 2 * 2 * 4 + 1

@@ -116,7 +116,7 @@ def test_a_system_without_gradients_is_refused_with_the_alternatives(team: Path)
     assert load_suite(str(team / "nudged.yaml"), [ONNX, "relations.nudge.needing=scores"]).crafts
 
 
-def test_answers_out_of_files_and_apis_are_refused_whatever_a_relation_needs(team: Path) -> None:
+def test_answers_from_files_and_apis_are_refused_for_crafted_relations(team: Path) -> None:
     text = str(refused(str(team / "nudged.yaml"), ["model=predictions", "relations.nudge.needing=scores"]))
     assert "predictions, which provides neither scores nor gradients" in text
 

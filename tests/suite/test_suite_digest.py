@@ -67,7 +67,7 @@ def test_a_digest_is_short_hexadecimal_and_the_same_every_time(base: Path) -> No
         ["relations.blur={severities: [1, 2]}"],
     ],
 )
-def test_what_changes_no_case_changes_no_digest(base: Path, typed: list[str]) -> None:
+def test_changes_without_other_cases_leave_the_digest(base: Path, typed: list[str]) -> None:
     assert digest(load_suite(base, typed)).value == digest(load_suite(base)).value
 
 
@@ -89,7 +89,7 @@ def test_what_changes_no_case_changes_no_digest(base: Path, typed: list[str]) ->
         ["model=ssformer"],
     ],
 )
-def test_what_changes_a_case_changes_the_digest(base: Path, typed: list[str]) -> None:
+def test_changes_of_cases_change_the_digest(base: Path, typed: list[str]) -> None:
     assert digest(load_suite(base, typed)).value != digest(load_suite(base)).value
 
 

@@ -95,7 +95,7 @@ def test_all_mistakes_at_once_each_with_its_own_file(team: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["version", "seed", "seeds", "relations", "systems"])
-def test_what_is_missing_is_named(team: Path, missing: str) -> None:
+def test_missing_keys_are_named(team: Path, missing: str) -> None:
     content = {key: value for key, value in yaml.safe_load(BASE).items() if key != missing}
     (mistake,) = refused(add(team, "short", yaml.safe_dump(content))).mistakes
     assert mistake.key == missing
@@ -162,7 +162,7 @@ def test_a_missing_parent_is_the_only_mistake(team: Path) -> None:
     assert keys_of(refused(add(team, "two", "extends: one\n"))) == {"extends"}
 
 
-def test_what_was_refused_is_not_missing_too(team: Path) -> None:
+def test_refused_values_are_not_missing_too(team: Path) -> None:
     error = refused(add(team, "odd", BASE.replace("seed: 7", "seed: ${nosuch}").replace('version: "1"\n', "")))
     assert [(m.key, m.found) for m in error.mistakes if m.key == "seed"] == [("seed", "${nosuch}")]
     assert ("version", "nothing") in [(m.key, m.found) for m in error.mistakes]
@@ -206,7 +206,7 @@ def test_ids_may_begin_with_a_digit_on_the_command_line() -> None:
     assert (mistake.where, mistake.key, mistake.nearest) == ("command line", "relations.3d.relation", "blur")
 
 
-def test_what_a_typed_block_lacks_is_missing_on_the_command_line() -> None:
+def test_missing_keys_of_a_typed_block_belong_to_the_command_line() -> None:
     (mistake,) = refused("polyp_seg", ["relations.blur.levels.9.sigma=4"]).mistakes
     assert (mistake.where, mistake.key) == ("command line", "relations.blur.levels.9.noise")
 

@@ -178,7 +178,7 @@ def test_the_plain_suite_of_these_tests_is_good(tmp_path: Path) -> None:
         "*a\n",
     ],
 )
-def test_what_is_no_suite_is_refused(text: str, tmp_path: Path) -> None:
+def test_files_that_are_no_suites_are_refused(text: str, tmp_path: Path) -> None:
     document = read_suite(write(tmp_path, text), "evil.yaml")
     assert document.mistakes
     assert document.values == {}

@@ -75,9 +75,7 @@ TURN = {
         ({"pgd": {"search": "worst", "calibrate": {"ssim": [0.9, 0.8]}}}, ("relations.pgd.calibrate", "crafted on")),
     ],
 )
-def test_what_cannot_be_searched_gets_one_message(
-    relations: dict[str, Any], words: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_impossible_searches_get_one_message(relations: dict[str, Any], words: tuple[str, ...], tmp_path: Path) -> None:
     text = message(tmp_path, relations)
     assert all(word in text for word in words), text
     assert "searched.yaml" in text

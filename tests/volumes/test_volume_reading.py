@@ -115,7 +115,7 @@ def test_a_metaimage_may_only_name_a_file_beside_it(tmp_path: Path, where: str) 
         volume_info(path)
 
 
-def test_what_is_no_volume_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_volumes_are_refused(tmp_path: Path) -> None:
     nibabel = pytest.importorskip("nibabel")
     for name, content in (
         ("a.nii", b""),

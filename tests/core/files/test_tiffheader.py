@@ -55,7 +55,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_colours_are_read_whatever_the_header_calls_them(form):
+def test_colours_are_read_under_any_name_in_the_header(form):
     content = FORMS[form]()
     assert (decode_rgb(content) == PIXELS).all()
     assert decode_size(content) == check_decodes(content) == (48, 64)

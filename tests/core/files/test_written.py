@@ -16,7 +16,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != LIST)
 
 
-def test_what_was_written_is_replaced_and_removed(tmp_path: Path) -> None:
+def test_written_files_are_replaced_and_removed(tmp_path: Path) -> None:
     WrittenFiles(tmp_path).write({"a.csv": b"1", "b.csv": b"2"})
     WrittenFiles(tmp_path).write({"a.csv": b"3"}, remove=names(tmp_path))
     assert names(tmp_path) == ["a.csv"] and (tmp_path / "a.csv").read_bytes() == b"3"
@@ -35,7 +35,7 @@ def test_a_users_files_stay(tmp_path: Path) -> None:
     assert (tmp_path / "c.csv").is_symlink() and (tmp_path / "mine.csv").read_text() == "mine"
 
 
-def test_what_is_in_the_way_keeps_its_content_under_another_name(tmp_path: Path) -> None:
+def test_a_file_in_the_way_keeps_its_content_under_another_name(tmp_path: Path) -> None:
     WrittenFiles(tmp_path).write({"a.csv": b"1"})
     for number in range(2):
         (tmp_path / "a.csv").write_text(f"changed {number}")
@@ -93,7 +93,7 @@ def test_a_damaged_list_makes_every_file_a_users(tmp_path: Path, text: str) -> N
     assert names(tmp_path) == ["a.csv"]
 
 
-def test_what_is_being_drawn_is_ours_whatever_it_holds(tmp_path: Path) -> None:
+def test_announced_files_are_medtests_with_any_content(tmp_path: Path) -> None:
     (tmp_path / "mine.png").write_bytes(b"mine")
     WrittenFiles(tmp_path).expect(["strip.png"])
     (tmp_path / "strip.png").write_bytes(b"half")

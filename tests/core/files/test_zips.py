@@ -52,7 +52,7 @@ def refused(path: Path, words: str, bounds: ZipBounds = SMALL) -> None:
         all_of(path, bounds)
 
 
-def test_what_is_written_is_read_and_is_the_same_each_time(tmp_path: Path) -> None:
+def test_written_files_are_read_back_and_are_the_same_each_time(tmp_path: Path) -> None:
     files = {"b/ü.txt": b"two" * 99, "a.csv": b"one", "b/c/empty": b""}
     first = written(tmp_path / "1.zip", files, tmp_path / "one")
     (tmp_path / "one" / "a.csv").chmod(0o600)
@@ -143,7 +143,7 @@ def test_other_ways_of_packing_are_refused(tmp_path: Path) -> None:
     refused(python_zip(tmp_path / "z.zip", [("a", b"x" * 50)], bzip2), "method 12")
 
 
-def test_what_swells_is_refused_by_what_it_declares(tmp_path: Path) -> None:
+def test_archives_that_swell_are_refused_by_their_declared_size(tmp_path: Path) -> None:
     refused(python_zip(tmp_path / "bomb.zip", [("a", bytes(1 << 18))]), "made to swell")
     large = b"".join(i.to_bytes(4, "big") for i in range(1 << 17))
     refused(python_zip(tmp_path / "large.zip", [("a", large + b"x")]), "of 524,289 bytes")

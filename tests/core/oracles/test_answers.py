@@ -110,7 +110,7 @@ def test_a_refusal_where_the_source_was_answered_fails(state: str) -> None:
         ({"answer": "Yes", "relation": "blood"}, "may change"),
     ],
 )
-def test_what_is_not_judged_is_skipped_with_its_reason(change: dict[str, str], why: str) -> None:
+def test_unjudged_cases_are_skipped_with_the_reason(change: dict[str, str], why: str) -> None:
     name = {"skip": "landmark_colour", "may change": "findings"}.get(why, "text")
     given_ = {"source": "1" if name == "findings" else "red" if name == "landmark_colour" else "No", **change}
     row = case(ask_of(name), **given_)  # type: ignore[arg-type]

@@ -62,7 +62,7 @@ def test_rules_against_their_definitions():
         ({"dice": None, "source_dice": None, "iou": None, "source_iou": None, "self_dice": 1.0}, ReasonCode.NO_TRUTH),
     ],
 )
-def test_what_cannot_be_judged_is_skipped_with_its_reason(score, row, code):
+def test_cases_that_cannot_be_judged_are_skipped_with_the_reason(score, row, code):
     verdict, reason = criteria.verdict(row, score=score, threshold=0.25, against="truth")
     assert (verdict, reason.code) == (Verdict.SKIP, code) and reason.text
 

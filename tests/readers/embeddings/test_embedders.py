@@ -23,7 +23,7 @@ SCRIPT = SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "fit_temperatur
 
 
 @needs_weights
-def test_the_bundled_network_gives_the_same_rows_whatever_the_batch() -> None:
+def test_rows_of_the_bundled_network_do_not_depend_on_the_batch() -> None:
     network = BundledEmbedding()
     network.open(device="cpu", threads=1)
     images = [picture(n) for n in range(5)] + [picture(9, size=200)]

@@ -86,7 +86,7 @@ def test_every_class_is_seen_alone(reader: Bundled) -> None:
     assert tally.detected <= len(CLASSES) + 1
 
 
-def test_things_of_a_class_are_counted(reader: Bundled) -> None:
+def test_objects_of_a_class_are_counted(reader: Bundled) -> None:
     row = [Placed(name="ball", colour="red", box=(0.02 + 0.24 * k, 0.4, 0.24 + 0.24 * k, 0.62)) for k in range(4)]
     scene = _scene(reader, draw_scene(row, rng=_rng(3), clutter=0))
     assert scene.names() == {"ball": 4}
@@ -115,7 +115,7 @@ def test_nothing_is_seen_where_nothing_is(reader: Bundled) -> None:
     assert [len(scene.entities) for scene in reader.look(pictures, [])] == [0] * len(pictures)
 
 
-def test_batches_and_single_pictures_are_seen_alike(reader: Bundled) -> None:
+def test_batches_and_single_pictures_have_equal_readings(reader: Bundled) -> None:
     pictures = [draw_scene(random_layout(_rng(7, index)), rng=_rng(8, index)) for index in range(3)]
     for alone, together in zip(
         (_scene(reader, picture) for picture in pictures), reader.look(pictures, []), strict=True

@@ -45,7 +45,7 @@ def test_presence_is_counted_picture_by_picture() -> None:
     assert card.row("class", "car") is None  # the reader does not claim it
 
 
-def test_relations_are_counted_end_to_end_over_what_is_there() -> None:
+def test_relations_are_counted_end_to_end_over_present_entities() -> None:
     counts = CardCounts(classes=frozenset({"dog", "cat"}), predicates=frozenset({"on", "near"}))
     tells = Tells(predicates=frozenset({"on"}))
     truth = _scene("dog", "cat", triples=[(0, "on", 1)])
@@ -97,7 +97,7 @@ def test_attributes_are_counted_over_classes_that_are_there() -> None:
         ((10, 10, 0, 0), False),
     ],
 )
-def test_what_adds_up_to_less_than_one_and_a_half_cannot_be_told(counts: tuple[int, ...], reliable: bool) -> None:
+def test_sums_below_one_and_a_half_are_unreliable(counts: tuple[int, ...], reliable: bool) -> None:
     assert _row(*counts).reliable is reliable
 
 
@@ -145,7 +145,7 @@ _HEAD = '{"card": 1, "reader": "", "data": "", "pictures": 1, '
         f'{_HEAD}"rows": [["class", "a", 1, 1, 3, 0], ["class", "a", 1, 1, 3, 0]]}}',
     ],
 )
-def test_what_is_no_card_is_refused(tmp_path: Path, content: str) -> None:
+def test_files_that_are_no_cards_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.card.json"
     path.write_text(content)
     with pytest.raises(BadCard, match=r"x\.card\.json"):
@@ -218,7 +218,7 @@ def test_a_card_of_other_weights_is_not_taken(tmp_path: Path) -> None:
         raise mistake.as_error()
 
 
-def test_a_named_card_that_is_missing_or_none_is_a_mistake(tmp_path: Path) -> None:
+def test_a_named_card_that_is_missing_or_no_card_is_a_mistake(tmp_path: Path) -> None:
     (missing,) = _reader(tmp_path, card=str(tmp_path / "no.json")).check()
     assert "there is no such file" in missing.found
     (tmp_path / "odd.json").write_text(json.dumps({"rows": 3}))

@@ -181,7 +181,7 @@ TABLE[0, [0, 1, 2], [2, 0, 1]] = SCORES[0]
         {"pred_boxes": BOXES, "pred_scores": TABLE},
     ],
 )
-def test_exports_that_give_things_themselves_are_read(tmp_path: Path, outputs: dict[str, Any]) -> None:
+def test_exports_with_decoded_objects_are_read(tmp_path: Path, outputs: dict[str, Any]) -> None:
     graph = save_graph(tmp_path / "x.onnx", outputs)
     reader = _opened(graph, names=_named(tmp_path), layout="boxes", order="rgb", scale=255.0)
     (scene,) = reader.look([_picture(SIDE, SIDE, (0, 0, 0))], [THREE])

@@ -180,7 +180,7 @@ def test_weights_that_are_missing_are_not_drawn_at_random(folders: dict[str, Pat
         _opened("detr", folder)
 
 
-def test_what_a_class_is_told_as_names_it() -> None:
+def test_the_word_for_a_class_names_it() -> None:
     (mistake,) = WordDetector("owlv2", WordSettings(path=".", words="a photo")).check()
     assert mistake.key == "words"
 

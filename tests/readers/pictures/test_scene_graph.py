@@ -59,7 +59,7 @@ def _opened(path: Path, **settings: Any) -> SceneGraph:
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_things_and_relations_are_those_of_the_network(tmp_path: Path, batch: bool) -> None:
+def test_objects_and_relations_are_those_of_the_network(tmp_path: Path, batch: bool) -> None:
     outputs = {name: array[None] if batch else array for name, array in _outputs().items()}
     reader = _opened(save_graph(tmp_path / "sg.onnx", outputs))
     (scene,) = reader.look([IMAGE], [PictureContent("0" * 64)])

@@ -82,7 +82,7 @@ def test_positions_of_exchanged_boxes_are_reversed(first: Box, second: Box) -> N
         ((0.0, 0.4, 0.2, 0.6), (0.8, 0.4, 1.0, 0.6), {"left of"}),
     ],
 )
-def test_boxes_tell_what_a_person_would_say(first: Box, second: Box, expected: set[str]) -> None:
+def test_relations_of_boxes_are_those_that_a_person_would_name(first: Box, second: Box, expected: set[str]) -> None:
     assert relations(first, second) == expected
 
 

@@ -180,7 +180,7 @@ def entity(name: str, count: int | None = 1, *attributes: str) -> Entity:
 RIDER = pool_of([entity("man"), entity("horse", 1, "brown"), entity("hat")], [(0, "riding", 1), (0, "wearing", 2)])
 
 
-def test_what_captions_say_of_the_new_class_comes_first() -> None:
+def test_attested_new_classes_come_first() -> None:
     seed = seed_of(RIDER)
     params = [apply_operator("ec", seed, draw).params for draw in range(60)]
     assert {drawn_params["attested"] for drawn_params in params} <= {"triples", "predicates"}
@@ -334,7 +334,7 @@ def test_words_that_a_model_adds_are_kept_with_the_case(tmp_path: Path) -> None:
     assert set(relation.fingerprint()["enrich"]) >= {"config.json"}
 
 
-def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="1 mistake"):
         load_relation("ec", enrich=str(tmp_path / "none")).fingerprint()
     assert load_relation("ec").fingerprint() == {}

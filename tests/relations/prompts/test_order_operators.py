@@ -142,7 +142,7 @@ def suite_cases() -> dict[str, list[tuple[Pool, FollowUp | str]]]:
     return cases
 
 
-def test_the_share_of_orders_that_is_skipped_is_what_the_page_says(suite_cases: dict[str, list[Any]]) -> None:
+def test_the_share_of_skipped_orders_is_that_of_the_page(suite_cases: dict[str, list[Any]]) -> None:
     skipped = {name: Counter(case for _, case in cases if isinstance(case, str)) for name, cases in suite_cases.items()}
     assert {name: sum(reasons.values()) for name, reasons in skipped.items()} == {
         "ec": 26,

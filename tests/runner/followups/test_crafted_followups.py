@@ -72,7 +72,7 @@ def test_without_a_run_the_store_leaves_them_out_and_refuses_them_by_name(tmp_pa
         make_followups(suite, Invocation(home=tmp_path, only=PUSH), workers=0)
 
 
-def test_a_case_that_the_run_lacks_is_an_error_and_is_kept_once_it_is_there(tmp_path: Path) -> None:
+def test_a_case_missing_in_the_run_is_an_error_and_is_stored_after_it_ran(tmp_path: Path) -> None:
     suite = crafting_suite(natural=False)
     go(suite, tmp_path, limit=2)
     report = make_followups(suite, Invocation(home=tmp_path), workers=0)

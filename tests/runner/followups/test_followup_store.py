@@ -109,7 +109,7 @@ def test_other_tools_read_the_files(store_report: StoreReport) -> None:
         assert set(np.unique(np.asarray(picture))) == {0, 255}
 
 
-def test_the_same_bytes_whatever_the_workers_and_the_order(store_report: StoreReport, tmp_path: Path) -> None:
+def test_bytes_do_not_depend_on_workers_and_order(store_report: StoreReport, tmp_path: Path) -> None:
     alone = go(make_suite(), tmp_path)
     backwards = tmp_path / "backwards"
     for seed in ("jane-doe-2", "jane-doe-0", "jane-doe-1"):
@@ -157,7 +157,7 @@ def test_nothing_is_made_twice(copy: Path, tmp_path: Path) -> None:
     ],
     ids=["suite seed", "size", "content of the seed", "settings", "data set"],
 )
-def test_what_determines_a_follow_up_is_in_its_key(copy: Path, tmp_path: Path, other: Suite) -> None:
+def test_all_that_determines_a_follow_up_is_in_its_key(copy: Path, tmp_path: Path, other: Suite) -> None:
     report = go(other, tmp_path, copy, only=Selection(relations=frozenset({"dim"})))
     assert (report.made, report.reused) == (15, 0)
 

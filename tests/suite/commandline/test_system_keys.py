@@ -89,7 +89,7 @@ def test_a_team_s_own_preset_has_the_keys_of_what_it_uses(team: Path) -> None:
     assert (system.settings.sharpness, system.settings.word_list) == (4.0, "/a b/[c].txt")
 
 
-def test_what_is_wrong_with_such_a_key_is_one_mistake(team: Path) -> None:
+def test_a_wrong_key_or_value_is_one_mistake(team: Path) -> None:
     def mistake_of(*typed: str) -> tuple[str, str, str | None]:
         (mistake,) = refused("base.yaml", list(typed)).mistakes
         return mistake.key, str(mistake), mistake.nearest
