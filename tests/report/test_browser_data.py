@@ -134,7 +134,7 @@ def test_all_cases_with_pictures_beside_the_page(tmp_path: Path) -> None:
     assert browser_data(page.read_text(encoding="utf-8"))[0]["columns"] == data["columns"]
 
 
-def test_without_thumbnails_the_page_says_so(tmp_path: Path) -> None:
+def test_the_page_tells_of_missing_thumbnails(tmp_path: Path) -> None:
     suite = make_suite()
     outcome = with_thumbnails(tmp_path, suite, seeds=3)
     for pack in (outcome.systems[0].folder / "thumbnails").iterdir():

@@ -100,7 +100,7 @@ def test_errors_and_qualities_mirror_each_other(values: list[float]) -> None:
 
 
 @given(st.lists(st.floats(0, 10, width=32), min_size=1, max_size=12), st.floats(0, 3))
-def test_merged_scales_stand_apart_and_keep_their_mean(scales: list[float], step: float) -> None:
+def test_merged_scales_are_a_step_apart_and_keep_their_mean(scales: list[float], step: float) -> None:
     groups = groups_of(scales, step)
     assert sorted(int(n) for group in groups for n in group) == list(range(len(scales)))
     centres = [float(np.mean([scales[n] for n in group])) for group in groups]

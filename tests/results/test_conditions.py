@@ -304,7 +304,7 @@ def test_a_plain_gate_refuses_more_than_ten_percent_without_a_source() -> None:
     assert not _plain(_blind(base, _seeds(1)), max_source_failed_percent=0.0).held
 
 
-def test_failed_sources_are_those_of_the_gates_own_rule() -> None:
+def test_failed_sources_match_the_gates_own_rule() -> None:
     frame = _base(100, severities=(1,))
     hit = frame.seed_id.isin(_seeds(30))
     frame.loc[hit, ["iou", "source_iou"]] = 0.0

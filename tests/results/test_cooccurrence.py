@@ -18,7 +18,7 @@ ANSWERS = st.lists(st.one_of(st.none(), st.sets(st.sampled_from(NAMES)).map(lamb
 
 @settings(max_examples=60, deadline=None)
 @given(ANSWERS)
-def test_counts_are_those_of_every_pair_of_every_answer(answers):
+def test_counts_include_every_pair_of_every_answer(answers):
     counts, number = cooccurrences(answers, NAMES)
     assert number == sum(answer is not None for answer in answers)
     for i, label in enumerate(NAMES):

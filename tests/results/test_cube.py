@@ -155,7 +155,7 @@ def test_which_interval_a_rate_has() -> None:
     assert (few_misses.low[0, 0, 0], few_misses.high[0, 0, 0]) == pytest.approx((expected.low, expected.high))
 
 
-def test_bootstrap_ends_are_those_of_clusters_drawn_by_hand() -> None:
+def test_bootstrap_ends_match_clusters_drawn_by_hand() -> None:
     rng = np.random.default_rng(3)
     cases, clusters = 400, 50
     place = Places(
@@ -203,14 +203,14 @@ def test_margins_and_rows_of_a_table() -> None:
     }
 
 
-def test_decimals_are_those_of_the_number_itself() -> None:
+def test_decimals_match_the_exact_number() -> None:
     values = [0.0015625, 0.0078125, 2.675, float("nan")]
     assert decimals(values).tolist()[:3] == [round(value, 6) for value in values[:3]]
     assert np.isnan(decimals(values)[3])
 
 
 @pytest.mark.parametrize("clusters", [0, 1, 37, 3000])
-def test_sums_of_several_blocks_are_those_of_each_by_the_weights(clusters) -> None:
+def test_sums_of_several_blocks_match_each_by_the_weights(clusters) -> None:
     rng = np.random.default_rng(clusters)
     counts = rng.integers(0, 3, (clusters, 5)).astype(np.float32)
     counts[:, 2] = 0

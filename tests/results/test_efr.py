@@ -65,7 +65,7 @@ def table(frame):
     return table_of(frame.drop(columns="broken"))
 
 
-def test_columns_are_those_of_the_contract(table):
+def test_columns_match_the_contract(table):
     assert list(table.columns) == [
         "dataset", "relation", "group", "severity", "score", "threshold", "against", "cases", "violations",
         "efr_percent", "ci_low", "ci_high", "ci_method", "generated", "efr_generated_percent", "errors", "skipped",

@@ -31,7 +31,7 @@ def test_wilson_by_hand_without_a_violation_and_without_a_case():
     assert np.isnan(intervals.wilson(0, 0)).all()
 
 
-def test_ends_of_one_count_of_one_rate_and_of_one_row_of_draws_are_those_of_the_arrays():
+def test_ends_of_one_count_of_one_rate_and_of_one_row_of_draws_match_the_arrays():
     low, high = intervals.wilson([7], [24])
     assert intervals.wilson_ends(7, 24) == (low[0], high[0]) == intervals.wilson_of_rate(7 / 24, 24)
     assert intervals.wilson_of_rate(float("nan"), 24) == intervals.wilson_ends(0, 24)
@@ -40,7 +40,7 @@ def test_ends_of_one_count_of_one_rate_and_of_one_row_of_draws_are_those_of_the_
     assert intervals.percentile_ends(draws) == pytest.approx((0.025, 0.975))
 
 
-def test_resampled_sums_are_those_of_drawn_clusters():
+def test_resampled_sums_match_drawn_clusters():
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 9, (17, 4)).astype(np.float32)
     drawn = resampling.Resampler(17, "d", 300).sums(rows)

@@ -120,7 +120,7 @@ def test_without_a_case_on_one_side_nothing_is_shown() -> None:
 # ------------------------------------------------------------------------------------------------------- planted slices
 
 
-def test_a_planted_slice_is_found_and_its_figures_are_those_of_its_cases() -> None:
+def test_a_planted_slice_is_found_and_its_figures_match_its_cases() -> None:
     frame, inside = slice_records(1, planted=True)
     shown = slices_of(frame)
     row = shown.frame.iloc[0]
@@ -230,7 +230,7 @@ def test_a_group_of_a_few_patients_is_never_a_slice() -> None:
     assert not any("only here" in words for words in shown.frame["slice"])
 
 
-def test_without_the_extra_a_notice_says_how_to_get_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notice_without_the_extra_tells_how_to_get_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sliceline", None)
     frame, _ = slice_records(1, planted=True)
     shown = slices_of(frame)

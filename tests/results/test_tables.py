@@ -283,7 +283,7 @@ def test_shards_are_read_and_the_newest_row_of_a_case_counts(frame, tmp_path):
     assert table["verdict"].to_pylist().count("ERROR") == (frame.verdict == "ERROR").sum()
 
 
-def test_a_folder_without_records_or_with_garbage_says_so(tmp_path):
+def test_a_folder_without_records_or_with_garbage_is_a_mistake(tmp_path):
     with pytest.raises(OutputProblem, match="holds no records"):
         make_tables(tmp_path, wanted())
     (tmp_path / "records.parquet").write_text("not parquet")

@@ -1,31 +1,22 @@
+"""Systems that run given functions, ONNX graphs and TorchScript archives."""
+
 from __future__ import annotations
 
 import hashlib
-import pickle
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
+from adapter_parts import IMAGE, make_system
 
 from medtest.core.cases import Address
 from medtest.core.errors import BadOutput, MedtestError
-from medtest.core.plugins import part
 from medtest.core.tasks.border import check_mask
-from medtest.systems.base import Missing, System
+from medtest.systems.base import System
 
 ADDRESS = Address(dataset="set", seed_id="a1")
-IMAGE = np.zeros((32, 48, 3), np.uint8)
-IMAGE[:, 24:, 0] = 200
 RED = IMAGE[..., 0] > 100
-
-
-def _system(name: str, **settings: Any) -> System:
-    info = part("systems", name)
-    kind = info.load()
-    system: System = kind(name, kind.Settings(**{**info.defaults, **settings}))
-    return pickle.loads(pickle.dumps(system))  # as a worker gets it  # noqa: S301
 
 
 def _ask(system: System, *images: np.ndarray) -> list[Any]:
@@ -76,7 +67,7 @@ def test_a_function_in_a_file_is_called(folder: str, tmp_path: Path) -> None:
     path = tmp_path / folder / "net.py"
     path.parent.mkdir()
     path.write_text(CODE, encoding="utf-8")
-    system = _system("callable", target=f"{path}:red")
+    system = make_system("callable", target=f"{path}:red")
     assert np.array_equal(check_mask(_ask(system)[0], RED.shape).mask, RED)
     fingerprint = system.fingerprint()
     assert fingerprint == {"function": "red", "file_sha256": hashlib.sha256(CODE.encode()).hexdigest()}
@@ -95,7 +86,7 @@ def test_a_function_of_a_module_in_the_working_directory_is_called(
     (tmp_path / "mynets" / "one.py").write_text(CODE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert np.array_equal(_ask(_system("callable", target="mynets.one:red"))[0], RED)
+    assert np.array_equal(_ask(make_system("callable", target="mynets.one:red"))[0], RED)
 
 
 def test_a_package_with_a_failing_import_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,24 +96,24 @@ def test_a_package_with_a_failing_import_is_a_mistake(tmp_path: Path, monkeypatc
     (tmp_path / "brokenpackage" / "__init__.py").write_text("raise RuntimeError('no driver')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (mistake,) = _system("callable", target="brokenpackage.net:f").check()
+    (mistake,) = make_system("callable", target="brokenpackage.net:f").check()
     assert "RuntimeError: no driver" in mistake.found
 
 
 def test_batches_classes_and_private_copies(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(CODE, encoding="utf-8")
-    batch = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:, ::-1])
+    batch = _ask(make_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:, ::-1])
     assert np.array_equal(batch[1], RED[:, ::-1])
-    other_sizes = _ask(_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:16])
+    other_sizes = _ask(make_system("callable", target=f"{path}:reds", batch=True), IMAGE, IMAGE[:16])
     assert [answer.shape for answer in other_sizes] == [(32, 48), (16, 48)]
-    assert _ask(_system("callable", target=f"{path}:Network"))[0].all()
+    assert _ask(make_system("callable", target=f"{path}:Network"))[0].all()
     before = IMAGE.copy()
-    _ask(_system("callable", target=f"{path}:spoils"))
+    _ask(make_system("callable", target=f"{path}:spoils"))
     assert np.array_equal(IMAGE, before)
     for name in ("short", "number"):
         with pytest.raises(BadOutput):
-            _ask(_system("callable", target=f"{path}:{name}", batch=True), IMAGE, IMAGE)
+            _ask(make_system("callable", target=f"{path}:{name}", batch=True), IMAGE, IMAGE)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +128,7 @@ def test_batches_classes_and_private_copies(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_target_is_a_mistake_before_the_run(target: str, reason: str) -> None:
-    (mistake,) = _system("callable", target=target).check()
+    (mistake,) = make_system("callable", target=target).check()
     assert reason in mistake.found
     assert "function" in mistake.allowed or "file" in mistake.allowed
 
@@ -145,12 +136,12 @@ def test_a_wrong_target_is_a_mistake_before_the_run(target: str, reason: str) ->
 def test_a_function_missing_in_the_file_is_a_mistake_before_the_run(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(CODE, encoding="utf-8")
-    (mistake,) = _system("callable", target=f"{path}:rad").check()
+    (mistake,) = make_system("callable", target=f"{path}:rad").check()
     assert mistake.found == "net.py has no 'rad'" and mistake.nearest == "red" and "Network" in mistake.allowed
-    assert not _system("callable", target=f"{path}:red").check()
+    assert not make_system("callable", target=f"{path}:red").check()
     for unseen in ("from os.path import *", "globals()['red'] = print", "def __getattr__(name): return print", "1 +"):
         path.write_text(unseen, encoding="utf-8")  # only importing tells, or says what is wrong
-        assert not _system("callable", target=f"{path}:red").check()
+        assert not make_system("callable", target=f"{path}:red").check()
 
 
 @pytest.mark.parametrize(
@@ -161,13 +152,13 @@ def test_a_target_that_cannot_be_called_is_a_mistake(name: str, reason: str, tmp
     path = tmp_path / "net.py"
     path.write_text(CODE, encoding="utf-8")
     with pytest.raises(MedtestError, match=reason):
-        _system("callable", target=f"{path}:{name}").open(device="cpu", threads=1)
+        make_system("callable", target=f"{path}:{name}").open(device="cpu", threads=1)
     path.write_text("import sys; sys.exit('no licence')", encoding="utf-8")
     with pytest.raises(MedtestError, match="SystemExit: no licence"):
-        _system("callable", target=f"{path}:f").open(device="cpu", threads=1)
+        make_system("callable", target=f"{path}:f").open(device="cpu", threads=1)
     path.write_text("import nothing_of_that_name", encoding="utf-8")
     with pytest.raises(MedtestError, match="ModuleNotFoundError"):
-        _system("callable", target=f"{path}:f").open(device="cpu", threads=1)
+        make_system("callable", target=f"{path}:f").open(device="cpu", threads=1)
 
 
 # ------------------------------------------------------------------------------------------------- ONNX, TorchScript
@@ -212,7 +203,7 @@ def test_an_onnx_graph_is_run(batch: int | str, side: int | str, nhwc: bool, tmp
     pytest.importorskip("onnxruntime")
     path = tmp_path / "my net [1]=x.onnx"
     _graph(path, batch=batch, side=side, nhwc=nhwc)
-    system = _system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", **PLAIN)
+    system = make_system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", **PLAIN)
     answers = _ask(system, IMAGE, IMAGE[:, ::-1], IMAGE)
     assert len(answers) == 3
     assert answers[0].shape == ((32, 48) if side == "S" else (64, 64))
@@ -221,7 +212,7 @@ def test_an_onnx_graph_is_run(batch: int | str, side: int | str, nhwc: bool, tmp
     masks = [check_mask(answer, RED.shape).mask for answer in answers]
     assert np.array_equal(masks[0], RED)
     assert np.array_equal(masks[1], RED[:, ::-1])
-    blue = _system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", channels="bgr", **PLAIN)
+    blue = make_system("onnx", path=str(path), layout="nhwc" if nhwc else "nchw", channels="bgr", **PLAIN)
     assert not check_mask(_ask(blue)[0], RED.shape).mask.any()
 
 
@@ -229,8 +220,8 @@ def test_a_file_without_a_graph_is_a_mistake(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     (tmp_path / "x.onnx").write_bytes(b"no graph")
     with pytest.raises(MedtestError, match="cannot run this graph"):
-        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
-    (mistake,) = _system("onnx", path=str(tmp_path / "y.onnx")).check()
+        make_system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
+    (mistake,) = make_system("onnx", path=str(tmp_path / "y.onnx")).check()
     assert mistake.nearest == "x.onnx"
 
 
@@ -240,7 +231,7 @@ def test_without_onnxruntime_the_user_reads_what_to_install(tmp_path: Path, monk
     (tmp_path / "x.onnx").write_bytes(b"graph")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MedtestError, match="pip install"):
-        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
+        make_system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
 
 
 def test_a_torchscript_archive_is_run(tmp_path: Path) -> None:
@@ -253,21 +244,21 @@ def test_a_torchscript_archive_is_run(tmp_path: Path) -> None:
 
     path = tmp_path / "red.pt"
     torch.jit.script(Red()).save(str(path))
-    system = _system("torchscript", path=str(path), output=0, channel=1, **PLAIN)
+    system = make_system("torchscript", path=str(path), output=0, channel=1, **PLAIN)
     first, second = _ask(system, IMAGE, IMAGE[:16])
     assert np.array_equal(check_mask(first, RED.shape).mask, RED)
     assert second.shape == (16, 48)
     # softmax of (-z, z) is the sigmoid of 2z
     assert first.max() == pytest.approx(1 / (1 + np.exp(-2 * 5.686)), abs=1e-3)
-    sized = _system("torchscript", path=str(path), output=0, channel=0, size=[64, 96], **PLAIN)
+    sized = make_system("torchscript", path=str(path), output=0, channel=0, size=[64, 96], **PLAIN)
     assert np.array_equal(check_mask(_ask(sized)[0], RED.shape).mask, ~RED)
     with pytest.raises(BadOutput, match="channel=5"):
-        _ask(_system("torchscript", path=str(path), output=0, channel=5, **PLAIN))
+        _ask(make_system("torchscript", path=str(path), output=0, channel=5, **PLAIN))
     with pytest.raises(BadOutput, match="output=7"):
-        _ask(_system("torchscript", path=str(path), output=7, **PLAIN))
+        _ask(make_system("torchscript", path=str(path), output=7, **PLAIN))
     (tmp_path / "state.pt").write_bytes(b"something else")
     with pytest.raises(MedtestError, match="not a TorchScript archive"):
-        _system("torchscript", path=str(tmp_path / "state.pt")).open(device="cpu", threads=1)
+        make_system("torchscript", path=str(tmp_path / "state.pt")).open(device="cpu", threads=1)
 
 
 def _give(values: np.ndarray, **settings: Any) -> np.ndarray:
@@ -306,102 +297,4 @@ def test_a_graph_of_another_layout_is_a_mistake(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     _graph(tmp_path / "x.onnx", batch=1, side=64, nhwc=True)
     with pytest.raises(MedtestError, match="layout=nhwc is what fits"):
-        _system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)
-
-
-# ------------------------------------------------------------------------------------------------------- predictions
-
-
-def _case(relation: str = "source", severity: int = 0, *, dataset: str = "set", seed_id: str = "a1") -> Address:
-    return Address(dataset=dataset, seed_id=seed_id, relation=relation, severity=severity)
-
-
-def test_maps_are_found_by_address(tmp_path: Path) -> None:
-    folder = tmp_path / "maps of [us]"
-    (folder / "set" / "a1").mkdir(parents=True)
-    (folder / "b2").mkdir()
-    cv2.imwrite(str(folder / "set" / "a1.png"), np.full((4, 4), 255, np.uint8))
-    cv2.imwrite(str(folder / "set" / "a1" / "blur_s3_f0_r0.png"), np.full((4, 4), 51, np.uint8))
-    np.save(folder / "b2.npy", np.full((5, 6), 0.75))
-    cv2.imwrite(str(folder / "b2" / "text_s1_f0_r0.png"), np.full((4, 4), 32768, np.uint16))
-    system = _system("predictions", folder=str(folder))
-    assert not system.check()
-    cases = [
-        _case(),
-        _case("blur", 3),
-        _case("blur", 4),
-        _case(seed_id="b2"),
-        _case("text", 1, seed_id="b2"),
-        _case(dataset="other"),
-    ]
-    system.open(device="cpu", threads=1)
-    answers = system.predict([IMAGE] * len(cases), cases)
-    assert check_mask(answers[0], (8, 8)).mask.all()
-    assert check_mask(answers[1], (4, 4)).probability == pytest.approx(0.2)
-    assert answers[2] == Missing("no prediction")
-    assert check_mask(answers[3], (5, 6)).probability == pytest.approx(0.75)
-    assert check_mask(answers[4], (4, 4)).probability == pytest.approx(32768 / 65535)
-    assert answers[5] == Missing("no prediction")
-
-
-def test_the_fingerprint_of_a_folder_follows_names_and_contents(tmp_path: Path) -> None:
-    cv2.imwrite(str(tmp_path / "a.png"), np.zeros((4, 4), np.uint8))
-    prints = [_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"]]
-    (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
-    assert _system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"] == prints[0]
-    (tmp_path / "a.png").rename(tmp_path / "b.png")
-    prints.append(_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"])
-    cv2.imwrite(str(tmp_path / "b.png"), np.ones((4, 4), np.uint8))
-    prints.append(_system("predictions", folder=str(tmp_path)).fingerprint()["folder_sha256"])
-    assert len(set(prints)) == 3
-
-
-def test_bad_maps_are_errors_of_the_system_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "set").mkdir()
-    path = tmp_path / "set" / "a1.png"
-    system = _system("predictions", folder=str(tmp_path), max_pixels=1000)
-    for content, reason in ((b"some text", "a1.png is text"), (b"\x89PNG\r\n\x1a\n\0\0\0", "a1.png .*damaged")):
-        path.write_bytes(content)
-        with pytest.raises(BadOutput, match=reason):
-            system.predict([IMAGE], [_case()])
-    cv2.imwrite(str(path), np.zeros((40, 40), np.uint8))
-    with pytest.raises(BadOutput, match="bound"):
-        system.predict([IMAGE], [_case()])
-    path.unlink()
-    np.save(path.with_suffix(".npy"), np.array([{"a": 1}], object), allow_pickle=True)
-    with pytest.raises(BadOutput, match="not an array"):
-        system.predict([IMAGE], [_case()])
-
-
-def test_seed_ids_cannot_climb_out_of_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "maps").mkdir()
-    cv2.imwrite(str(tmp_path / "secret.png"), np.zeros((4, 4), np.uint8))
-    (tmp_path / "maps" / "link.png").symlink_to(tmp_path / "secret.png")
-    system = _system("predictions", folder=str(tmp_path / "maps"))
-    for seed_id in ("../secret", "../../secret", str(tmp_path / "secret")):
-        assert system.predict([IMAGE], [_case(seed_id=seed_id)]) == [Missing("no prediction")]
-    assert not isinstance(system.predict([IMAGE], [_case(seed_id="link")])[0], Missing)  # the user's own folder
-
-
-def test_a_folder_without_maps_is_a_mistake_and_capital_suffixes_are_maps(tmp_path: Path) -> None:
-    (tmp_path / "readme.txt").write_text("none", encoding="utf-8")
-    (mistake,) = _system("predictions", folder=str(tmp_path)).check()
-    assert "no map" in mistake.found
-    cv2.imwrite(str(tmp_path / "x.png"), np.full((2, 2), 255, np.uint8))
-    (tmp_path / "x.png").rename(tmp_path / "a1.PNG")
-    system = _system("predictions", folder=str(tmp_path))
-    assert not system.check()
-    assert np.asarray(system.predict([IMAGE], [_case()])[0]).all()
-
-
-def test_labels_and_a_missing_folder(tmp_path: Path) -> None:
-    cv2.imwrite(str(tmp_path / "a1.png"), np.array([[0, 1], [2, 255]], np.uint8))
-    (answer,) = _system("predictions", folder=str(tmp_path), values="labels").predict([IMAGE], [_case()])
-    assert answer.tolist() == [[False, True], [True, True]]
-    for folder, reason in (
-        ("", "nothing"),
-        (str(tmp_path / "non"), "no such folder"),
-        (str(tmp_path / "a1.png"), "file"),
-    ):
-        (mistake,) = _system("predictions", folder=folder).check()
-        assert reason in mistake.found
+        make_system("onnx", path=str(tmp_path / "x.onnx")).open(device="cpu", threads=1)

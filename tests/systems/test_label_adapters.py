@@ -171,7 +171,7 @@ def test_a_map_is_no_answer_to_a_question_for_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gives", ["logits", "probability", "classes"])
-def test_onnx_gives_what_it_says(tmp_path: Path, gives: str) -> None:
+def test_onnx_outputs_are_read_as_configured(tmp_path: Path, gives: str) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     helper, kinds = onnx.helper, onnx.TensorProto

@@ -40,7 +40,7 @@ def names(*typed: str) -> list[str]:
         (["model=onnx", "path=/nets/alpha_sigma.onnx"], "model-alpha_sigma-onnx"),
     ],
 )
-def test_a_name_comes_of_what_was_given(typed: list[str], name: str) -> None:
+def test_a_name_is_made_from_the_typed_options(typed: list[str], name: str) -> None:
     assert names(*typed) == [name]
 
 

@@ -90,7 +90,7 @@ def test_the_published_tganet_needs_its_word_vectors() -> None:
         build_network("tganet")(torch.zeros(1, 3, 64, 64))
 
 
-def test_the_stages_of_the_published_tganet_are_those_of_torchvisions_resnet() -> None:
+def test_the_stages_of_the_published_tganet_match_torchvisions_resnet() -> None:
     """An independent implementation: the same weights under torchvision's names give the same features."""
     from torchvision.models import resnet50
 

@@ -77,7 +77,7 @@ def test_resizing_passes_the_gradient_of_the_filter(method: Any) -> None:
     assert inner.abs().sum() > 0
 
 
-def test_crops_are_those_of_images() -> None:
+def test_crops_match_images() -> None:
     from medtest.systems.classification import crops
 
     image = _noise(75, 91)
@@ -117,7 +117,7 @@ def test_a_resized_map_is_what_the_border_makes_of_it() -> None:
 
 
 @pytest.mark.parametrize("activation", ["softmax", "winner", "sigmoid", "none"])
-def test_logits_of_a_lesion_are_those_of_its_map(activation: Any) -> None:
+def test_logits_of_a_lesion_match_its_map(activation: Any) -> None:
     scores = torch.randn(2, 4, 5, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     scores = scores.sigmoid() if activation == "none" else scores * 5
     logits, expected = lesion_logits(scores, [1, 3], activation), lesion_map(scores, [1, 3], activation)

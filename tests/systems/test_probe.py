@@ -33,7 +33,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 @pytest.mark.slow
-def test_probabilities_are_those_of_predict_where_nothing_is_resized(case: Case, tmp_path: Path) -> None:
+def test_probabilities_match_predict_where_nothing_is_resized(case: Case, tmp_path: Path) -> None:
     system = opened(case, tmp_path)
     assert system.offers() is Need.GRADIENTS
     probe: Probe = probed(system, case)
@@ -86,7 +86,7 @@ HEAVY = {"inceptionv3_dr", "chexnet ten crops", "agdn", "dsinet", "sanet officia
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in HEAVY else ()) for name in (*DOUBLE, *MAPS)]
 )
-def test_gradients_are_those_of_finite_differences(name: str, tmp_path: Path) -> None:
+def test_gradients_match_finite_differences(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     system: Any = opened(case, tmp_path)
     exact = name not in ("agdn", "monai transforms", "vit several")  # in which something is float32 whatever it gets

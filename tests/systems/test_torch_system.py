@@ -75,7 +75,7 @@ SYSTEMS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_gradients_reach_the_pixels_and_scores_are_those_of_the_answer(name: str, tmp_path: Path) -> None:
+def test_gradients_reach_the_pixels_and_scores_match_the_answer(name: str, tmp_path: Path) -> None:
     system: TorchSystem = SYSTEMS[name](tmp_path)
     system.open(device="cpu", threads=1)
     before = {key: value.clone() for key, value in system.network.state_dict().items()}

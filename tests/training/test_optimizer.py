@@ -75,7 +75,7 @@ STEADY = [recipe for recipe in RECIPES if not isinstance(recipe.schedule, Platea
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", STEADY, ids=lambda recipe: recipe.name)
 @pytest.mark.parametrize("backbone", [False, True])
-def test_rates_are_those_of_the_recipe(recipe: Recipe, backbone: bool) -> None:
+def test_rates_match_the_recipe(recipe: Recipe, backbone: bool) -> None:
     epoch = 3
     steps = recipe.steps_of(epoch)
     many = min(steps, 2000)

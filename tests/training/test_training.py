@@ -41,7 +41,7 @@ def _folder(root: Path, count: int = 8) -> Path:
 # ------------------------------------------------------------------------------------------------------------ losses
 
 
-def test_border_weights_are_those_of_average_pooling() -> None:
+def test_border_weights_match_average_pooling() -> None:
     mask = _pairs(1, 90).masks[0]
     truth = torch.from_numpy((mask > 127).astype(np.float32))[None, None]
     pooled = torch.nn.functional.avg_pool2d(truth, 31, stride=1, padding=15)

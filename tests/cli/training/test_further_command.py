@@ -177,7 +177,7 @@ def test_trained_tested_and_tracked(home, capsys):
         run_app(_typed(home, "steps=3"))
     assert _statuses(home / "home", out) == ["FINISHED", "FINISHED"]
     _check_exclusion(home, out, table)
-    # anew: the earlier training is moved aside, whole
+    # with anew the earlier training is moved aside, whole
     before = (out / "training.json").read_text()
     assert run_app(_typed(home, "fresh=true", "compare=false", "track=false")) == 0
     (aside,) = home.glob("out.old-*")

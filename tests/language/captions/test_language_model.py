@@ -42,7 +42,7 @@ def test_parts_of_a_reply_that_are_absent_from_the_caption_are_dropped():
 
 
 class Server(BaseHTTPRequestHandler):
-    """Replies as a chat server does, with what the test wants."""
+    """Replies like a chat server, with the answers of the test."""
 
     protocol_version = "HTTP/1.1"
     requests: ClassVar[list[dict[str, Any]]] = []

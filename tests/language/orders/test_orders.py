@@ -107,7 +107,7 @@ def test_other_texts_are_refused_with_a_reason(text: str, code: str, word: str) 
         ("chest film with pneumonia; no pneumonia", "presence"),
     ],
 )
-def test_contradictions_are_a_case_of_their_own(text: str, about: str) -> None:
+def test_contradictions_are_told_apart(text: str, about: str) -> None:
     order = read_order(text).order
     assert order.kind == "contradictory"
     assert [clash.about for clash in order.contradictions] == [about]

@@ -84,7 +84,7 @@ def test_a_pack_holds_data_and_no_code_and_no_image(small_pack: Path) -> None:
 
 
 @pytest.mark.slow
-def test_hashes_are_those_of_records(small_pack: Path, tmp_path: Path) -> None:
+def test_hashes_match_records(small_pack: Path, tmp_path: Path) -> None:
     """Compared with a run of the suite, which goes another way: workers, shards, a Parquet file."""
     import pandas as pd
 

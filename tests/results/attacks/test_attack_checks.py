@@ -138,7 +138,7 @@ def test_gaps_of_the_sources(column, gap, name, verdict):
     assert check([pgd(1, 4, 2)], name, relation="source", **{column: gap}).verdict == verdict
 
 
-def test_a_warning_stands_beside_every_rate_that_fails():
+def test_every_failing_rate_has_a_warning():
     attack_tables = tables_of(attack_records([pgd(1, 4, 1), pgd(2, 8, 9, steps=10), noise(1, 4, 40)], probe_gap=0.2))
     table = attack_tables.named["attacks.csv"].set_index(["dataset", "relation", "severity"])
     assert table.loc[("all", "pgd", "2")].checks_failed == "probe epsilon"

@@ -47,7 +47,7 @@ def test_several_labels_are_counted_decision_by_decision():
     assert table.loc["uniform_noise"].accuracy == 1.0 and table.loc["uniform_noise"].fooling == 0.0
 
 
-def test_seeds_that_nobody_labelled_keep_or_lose_their_answer():
+def test_unlabelled_seeds_keep_or_lose_their_answer():
     frame = attack_records([pgd(1, 4, 12)], wrong=0).assign(expected=None)
     table = tables_of(frame).named["attacks.csv"].query("dataset == 'all'").set_index("relation")
     assert (table.loc["pgd"].measure, table.loc["pgd"].clean) == ("answers kept", 1.0)

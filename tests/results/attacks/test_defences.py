@@ -43,7 +43,7 @@ def rows_of(table):
     return {row["defence"]: row for row in table.to_dict("records")}
 
 
-def test_rows_and_figures_are_those_of_table_5():
+def test_rows_and_figures_match_table_5():
     runs = [
         run("b", pgd=30, strongest=28, transfer=38, wrong=7),
         run("plain", pgd=1, strongest=0, wrong=5),
@@ -190,7 +190,7 @@ def test_images_of_one_truth_cause_no_warning():
     assert not rows_of(table)["Standard"]["warnings"]
 
 
-def test_flips_stand_beside_from_runs_of_sequences():
+def test_flips_are_added_from_runs_of_sequences():
     frames = make_label_records(
         classes=("benign", "melanoma"),
         relations={"brightness": ("weather", 0.5), "scale": ("geometric", 0.5)},

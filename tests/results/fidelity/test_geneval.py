@@ -101,7 +101,7 @@ def test_thresholds_of_the_published_reader_can_be_set_and_counting_has_its_own(
     assert shown(most, pool_of([Entity(name="dog", count=16)]), "counting").correct is True  # 16 count at most
 
 
-def test_directions_are_those_of_pixels() -> None:
+def test_directions_match_pixels() -> None:
     scene = _scene(_entity("dog", (0.0, 0.0, 0.2, 0.2)), _entity("cat", (0.5, 0.5, 0.7, 0.7)))
     below = pool_of([Entity(name="dog"), Entity(name="cat")], [(1, "under", 0)])
     assert shown(scene, below, "position").correct is True

@@ -49,7 +49,7 @@ def test_scores_that_no_temperature_fits_give_a_warning() -> None:
 
 
 @given(st.integers(2, 12), st.integers(0, 1000))
-def test_pictures_all_alike_score_one_and_sure_ones_of_all_classes_score_their_number(classes: int, seed: int) -> None:
+def test_scores_of_identical_pictures_and_of_certain_classes(classes: int, seed: int) -> None:
     alike = np.tile(np.random.default_rng(seed).normal(size=classes), (30, 1))
     assert inception_score(ArrayFeatures(alike)).value == pytest.approx(1.0)
     sure = np.tile(500 * np.eye(classes), (10, 1))

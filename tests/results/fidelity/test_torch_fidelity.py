@@ -102,7 +102,7 @@ def test_a_set_is_at_no_distance_from_itself_also_with_fewer_pictures_than_dimen
     assert distance.warning.startswith("40 pictures are fewer than the 128 dimensions")
 
 
-def test_moments_are_those_of_numpy_whatever_the_chunks() -> None:
+def test_moments_match_numpy_whatever_the_chunks() -> None:
     rows = np.random.default_rng(3).normal(1e4, 1.0, (2500, 7))
     moments = Moments(7)
     for start, end in ((0, 1), (1, 1200), (1200, 1200), (1200, 2500)):

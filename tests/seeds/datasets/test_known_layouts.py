@@ -36,7 +36,7 @@ def loaded(root, **settings):
     return ids
 
 
-def test_published_counts_are_those_of_the_issue_and_the_report():
+def test_published_counts_match_the_issue_and_the_report():
     facts = known()
     counts = {name: facts[name].images for name in ("cvc-300", "cvc-clinicdb", "cvc-colondb", "kvasir", "etis")}
     assert counts == {"cvc-300": 60, "cvc-clinicdb": 612, "cvc-colondb": 380, "kvasir": 1000, "etis": 196}

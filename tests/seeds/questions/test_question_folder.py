@@ -51,7 +51,7 @@ def test_the_contests_layout(tmp_path: Path) -> None:
     clef(tmp_path)
     seeds = source(tmp_path)
     assert truths_of(seeds) == {
-        # the question for a mask is no item; the 18 stand in the order of the slides, 6 before 11
+        # the question for a mask is not an item; the 18 keep the order of the slides, 6 before 11
         CLEF_IDS[0]: {"instrument_count": ("0",), "abnormality_colour": ("Not relevant",)},
         CLEF_IDS[1]: {"instrument_count": ("1",), "abnormality_colour": ("Red", "Pink")},
         CLEF_IDS[2]: {"instrument_count": ("2",), "abnormality_colour": ("Red", "Pink")},
@@ -141,7 +141,7 @@ def test_no_path_leads_out(key: str, path: str) -> None:
         QuestionFolderSettings(**{key: path})
 
 
-def test_the_defaults_of_the_yaml_are_those_of_the_class() -> None:
+def test_the_defaults_of_the_yaml_match_the_class() -> None:
     info = part("seeds", "questions")
     assert info.load() is QuestionFolder
     assert info.load().Settings(**info.defaults) == QuestionFolderSettings()
@@ -195,7 +195,7 @@ def test_missing_images_and_ambiguous_names_are_one_report(tmp_path: Path) -> No
 def test_several_files_of_questions_are_one_message(tmp_path: Path) -> None:
     clef(tmp_path)
     table(tmp_path / "more" / "test.csv", [["image", "question"], [CLEF_IDS[0], TEXT]])
-    table(tmp_path / "patients.csv", [["image", "patient"]])  # speaks of no question
+    table(tmp_path / "patients.csv", [["image", "patient"]])  # names no question
     (mistake,) = mistakes_of(source(tmp_path))
     assert mistake.key == "seeds.mine.file"
     assert "gt.json" in mistake.found

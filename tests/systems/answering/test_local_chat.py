@@ -93,7 +93,7 @@ def test_a_call_that_breaks_has_its_own_error() -> None:
 
 
 @pytest.mark.slow
-def test_the_likely_tokens_are_those_of_the_network_itself(tmp_path: Path) -> None:
+def test_the_likely_tokens_match_the_network_itself(tmp_path: Path) -> None:
     import torch
     from PIL.Image import fromarray
     from transformers import AutoModelForImageTextToText, AutoProcessor

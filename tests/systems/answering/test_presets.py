@@ -58,7 +58,7 @@ def test_presets_are_those_that_the_docs_name() -> None:
 
 
 @pytest.mark.parametrize("name", VENDORS)
-def test_vendors_want_a_key_and_leave_to_send_images(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vendors_need_a_key_and_permission_to_send_images(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VENDORS[name], raising=False)
     system = make(name, model="some-model")
     assert system.settings.base_url.startswith("https://")
@@ -78,7 +78,7 @@ def test_local_servers_want_a_model_alone(name: str) -> None:
     assert "images stay on this machine" in make(name, model="m").notice()
 
 
-def test_further_fields_leave_alone_what_budgets_and_readers_go_by() -> None:
+def test_further_fields_cannot_replace_those_of_budgets_and_readers() -> None:
     assert make("openai_compatible", extra={"top_k": 3}).settings.extra == {"top_k": 3}
     for field in ("stream", "n", "max_tokens", "messages"):
         with pytest.raises(ValidationError, match=f"other than {field}, which medtest sets itself"):

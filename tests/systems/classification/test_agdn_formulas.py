@@ -136,7 +136,7 @@ def _guide(size: int = 31) -> NDArray[np.float64]:
     return np.asarray(blob + 1e-8)
 
 
-def test_the_sampling_grids_are_those_of_scipy() -> None:
+def test_the_sampling_grids_match_scipy() -> None:
     guide = _guide()
     tensor = torch.from_numpy(guide)[None, None]
     structured, pixelwise = agdn_numpy.grids(guide)

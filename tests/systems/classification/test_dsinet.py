@@ -139,7 +139,7 @@ def _attention(prototypes: NDArray[np.float64], features: NDArray[np.float64]) -
     return np.asarray(exponents / exponents.sum(axis=0))
 
 
-def test_the_guided_features_are_those_of_numpy() -> None:
+def test_the_guided_features_match_numpy() -> None:
     torch.manual_seed(5)
     module = CategoryGuidance(8, 4).double().eval()
     features = torch.randn(1, 8, 3, 5, dtype=torch.float64)

@@ -36,7 +36,7 @@ def _numbers(*tensors: torch.Tensor) -> list[Array]:
     return [tensor.detach().numpy() for tensor in tensors]
 
 
-def test_agdns_cross_entropies_are_those_of_numpy() -> None:
+def test_agdns_cross_entropies_match_numpy() -> None:
     outputs, truth = _outputs(5, 1), torch.tensor([0, 1, 2, 1, 0])
     got = classifier_losses(outputs, truth, smoothing=0.1)
     for loss, logits in zip(got, _numbers(*outputs[:3]), strict=True):

@@ -8,14 +8,14 @@ from medtest.language.captions.reading.reader import read_prompt
 from medtest.language.captions.reading.result import MEANINGS, REFUSING, ReadingReason
 
 
-def test_a_command_is_kept_and_is_no_thing() -> None:
+def test_a_command_is_kept_and_not_read_as_an_object() -> None:
     reading = read_prompt("Draw a fox next to a tree.")
     assert reading.command == "Draw"
     assert reading.pool.named() == (("fox", "near", "tree"),)
     assert (reading.confidence, reading.reasons) == ("medium", (ReadingReason.COMMAND,))
 
 
-def test_style_tags_are_kept_and_are_no_things() -> None:
+def test_style_tags_are_kept_and_not_read_as_objects() -> None:
     reading = read_prompt("two foxes in a basket, 8k, bokeh, photorealistic")
     assert reading.tags == ("8k", "bokeh", "photorealistic")
     assert [(entity.name, entity.count) for entity in reading.pool.entities] == [("fox", 2), ("basket", 1)]
@@ -103,7 +103,7 @@ def test_every_reason_has_a_meaning() -> None:
         ("No pleural effusion is visible.", [("pleural effusion",)]),
     ],
 )
-def test_a_sentence_of_its_own_denies_things_of_two_words(denial: str, absent: list[tuple[str, ...]]) -> None:
+def test_a_separate_sentence_denies_objects_named_by_two_words(denial: str, absent: list[tuple[str, ...]]) -> None:
     reading = read_prompt(f"A dog on a bed. {denial}")
     assert list(reading.absent) == absent
     assert reading.pool.named() == (("dog", "on", "bed"),)
