@@ -12,9 +12,11 @@ import pandas as pd
 import psutil
 import pyarrow.parquet as pq
 from forked_program import Program
+from runner_parts import make_suite
 
 from medtest.core.records import UNEQUAL_COLUMNS
 from medtest.runner.pool import child as worker
+from medtest.runner.pool.messages import Job
 from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.runner.run import run_suite
 from medtest.suite.model import Invocation, Suite
@@ -70,3 +72,10 @@ def workers_of(pid: int) -> list[psutil.Process]:
     """Return the worker processes of a run, without the server that forks them."""
     children = psutil.Process(pid).children(recursive=True)
     return [child for child in children if sys.platform != "linux" or child.name() == worker.NAME]
+
+
+def job_of(tmp_path: Path, **more: Any) -> Job:
+    """Return the job of a worker of one system."""
+    folder = tmp_path / "outputs" / "suite" / "system" / "abc"
+    invocation = Invocation(home=tmp_path)
+    return Job.of(make_suite(), invocation, hash_key=None, device="cpu", folders=(str(folder),), **more)

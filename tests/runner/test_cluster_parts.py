@@ -16,9 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from runner_parts import make_suite
+from runner_helpers import job_of
 
-from medtest.core.cases import ReasonCode, SeedRef
 from medtest.core.errors import MedtestError, UserMistakes
 from medtest.runner.cluster.bridge import _advice, _unpacked
 from medtest.runner.cluster.chosen import cluster_of
@@ -37,16 +36,10 @@ from medtest.runner.cluster.talk import (
     WorkerEnded,
     WorkerReserved,
 )
-from medtest.runner.pool.blame import Blame
-from medtest.runner.pool.callbacks import Callbacks
-from medtest.runner.pool.dispatch import Dispatcher
-from medtest.runner.pool.layout import Layout
-from medtest.runner.pool.messages import Begin, Device, Done, Gone, Job, PoolTask, Ready
+from medtest.runner.pool.messages import Device, Gone, Ready
 from medtest.runner.pool.worker import Inbox, Worker
-from medtest.runner.pool.workplace import Workplace
-from medtest.runner.reporting.outcome import Limits
 from medtest.suite.compose import load
-from medtest.suite.model import ClusterSettings, Invocation
+from medtest.suite.model import ClusterSettings
 from medtest.suite.schema import ExecutorBlock
 
 
@@ -115,27 +108,21 @@ def _facts(**more: Any) -> NodeFacts:
     return NodeFacts(**{**defaults, "same_machine": False, "cache": "/cache", **more})
 
 
-def _job(tmp_path: Path, **more: Any) -> Job:
-    folder = tmp_path / "outputs" / "suite" / "system" / "abc"
-    invocation = Invocation(home=tmp_path)
-    return Job.of(make_suite(), invocation, hash_key=None, device="cpu", folders=(str(folder),), **more)
-
-
 def test_a_node_with_another_medtest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MedtestError, match=r"10\.0\.0\.7[\s\S]*executor\.wheel"):
-        _cluster(tmp_path).begin(_job(tmp_path), _facts(code="0" * 64))
+        _cluster(tmp_path).begin(job_of(tmp_path), _facts(code="0" * 64))
 
 
 def test_a_node_with_another_torch_is_reported_once(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path)
     for _ in range(2):
-        cluster.begin(_job(tmp_path), _facts(versions={"numpy": "1.0"}))
+        cluster.begin(job_of(tmp_path), _facts(versions={"numpy": "1.0"}))
     assert sum("numpy 1.0" in notice for notice in cluster.notices) == 1
 
 
 def test_a_node_that_does_not_share_the_folder_keeps_files_in_its_own(tmp_path: Path) -> None:
     cluster = _cluster(tmp_path)
-    job = _job(tmp_path, shared=str(tmp_path / "outputs" / ".answers"))
+    job = job_of(tmp_path, shared=str(tmp_path / "outputs" / ".answers"))
     begin = cluster.begin(job, _facts(shares=False))
     sent = pickle.loads(begin.job)  # noqa: S301 - our own
     assert sent.folders == ("/cache/outputs/suite/system/abc",)
@@ -173,7 +160,7 @@ def test_a_host_passes_on_payloads_in_order_for_any_order_of_calls() -> None:
 def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
     """The actor's own class, its process and a job of a suite, without Ray."""
     host = WorkerHost(("/nowhere", "x"), machine())
-    job = _job(tmp_path)
+    job = job_of(tmp_path)
     begin = HostStart(
         session=job.session,
         threads=1,
@@ -195,117 +182,6 @@ def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
         assert ended[0] == "ended with exit code 0"
     finally:
         host.close()
-
-
-class Played(Worker):
-    """A worker with scripted messages."""
-
-    instances: list[Played]
-
-    def _begin(self, job: Any) -> None:
-        self.sent: list[Any] = []
-
-    def _send(self, thing: Any) -> None:
-        self.sent.append(thing)
-        if thing is None:  # it was retired
-            self.say(Gone())
-
-    def say(self, *messages: Any) -> None:
-        for message in messages:
-            self._inbox.put((self, message))
-
-    def kill(self) -> None:
-        self.say(Gone())
-
-    def end(self, *, patience: float = 0.0) -> None:
-        pass
-
-    def death(self) -> str:
-        return "was lost with its node" if self.vanished else "was killed by SIGSEGV"
-
-    def last_words(self) -> str:
-        return ""
-
-
-class Stage(Workplace):
-    """A workplace of scripted workers: one at a time, with one task waiting."""
-
-    waiting = 1
-
-    def __init__(self, play: Any) -> None:
-        super().__init__()
-        self.play = play
-        self.workers: list[Played] = []
-
-    def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
-        player = Played(job, inbox)
-        self.workers.append(player)
-        player.say(Ready(0))
-        return player
-
-    def check(self) -> None:
-        self.play(self.workers)
-
-
-def _dispatch(play: Any, tmp_path: Path, count: int = 4) -> tuple[Dispatcher, list[PoolTask]]:
-    again: list[PoolTask] = []
-    tasks = [PoolTask(index=n, source=0, ref=SeedRef(dataset="d", seed_id=str(n), locator="")) for n in range(count)]
-    dispatcher = Dispatcher(
-        job=_job(tmp_path),
-        tasks=iter(tasks),
-        batch_seconds=60.0,
-        limits=Limits(),
-        callbacks=Callbacks(
-            result=lambda rows, unit: None,
-            renew=lambda task: again.append(task) or task,
-            layout=lambda device: Layout(workers=1, threads=1),
-        ),
-        workplace=Stage(play),
-    )
-    return dispatcher, again
-
-
-def test_tasks_behind_a_worker_that_died_are_not_blamed(tmp_path: Path) -> None:
-    def play(workers: list[Played]) -> None:
-        worker = workers[-1]
-        open_tasks = [task for task in worker.tasks if task in worker.sent]
-        if len(workers) <= 2 and len(open_tasks) == 2:
-            worker.say(Begin(open_tasks[0].index, (0, 0)), Gone())
-        elif len(workers) > 2 and open_tasks:
-            worker.say(Done(open_tasks[0].index, 1))
-
-    dispatcher, again = _dispatch(play, tmp_path)
-    dispatcher.run()
-    outcomes = [(task.index, task.given_up) for task in again]
-    assert [(index, {*given_up}) for index, given_up in outcomes] == [(0, set()), (1, set()), (0, {(0, 0)}), (1, set())]
-    assert outcomes[2][1][0, 0].code == ReasonCode.CRASH and "SIGSEGV" in outcomes[2][1][0, 0].text
-
-
-def test_a_batch_whose_machine_goes_is_tried_again_and_not_blamed(tmp_path: Path) -> None:
-    def play(workers: list[Played]) -> None:
-        worker = workers[-1]
-        if len(workers) <= 5 and worker.tasks and not worker.vanished:
-            worker.vanished = True
-            worker.say(Begin(worker.tasks[0].index, (0, 0)), Gone())
-        elif len(workers) > 5 and worker.tasks:
-            worker.say(Done(worker.tasks[0].index, 1))
-
-    dispatcher, again = _dispatch(play, tmp_path, count=1)
-    dispatcher.run()
-    assert len(again) == 5
-    assert all(task.given_up == {} for task in again)
-    assert sum("given to other workers" in notice for notice in dispatcher.notices) == 5
-
-
-def test_a_batch_that_takes_every_machine_down_is_blamed_in_the_end() -> None:
-    blame = Blame(60.0)
-    worker: Any = SimpleNamespace(place=(0, 1), doomed="", vanished=True, death=lambda: "was lost with its node")
-    task = PoolTask(index=3, source=0, ref=SeedRef(dataset="d", seed_id="3", locator=""))
-    verdicts = [blame.given_up(worker, task) for _ in range(12)]
-    assert verdicts[:11] == [{}] * 11
-    assert {place: reason.code for place, reason in verdicts[11].items()} == {(0, 1): ReasonCode.CRASH}
-    blame.forget(3)
-    assert blame.given_up(worker, task) == {}
 
 
 def test_a_wheel_is_unpacked_for_ray_with_what_names_its_version(tmp_path: Path) -> None:
@@ -379,7 +255,7 @@ def test_what_a_cluster_lacks_is_stated_in_figures(
 ) -> None:
     cluster = _open_cluster(tmp_path, state, **settings)
     cluster.check()  # no worker waits
-    RayWorker(_job(tmp_path), Inbox(), cluster)
+    RayWorker(job_of(tmp_path), Inbox(), cluster)
     with pytest.raises(MedtestError, match=message):
         cluster.check()
 
@@ -389,7 +265,7 @@ def test_a_worker_with_room_gets_time_to_start(tmp_path: Path, monkeypatch: pyte
 
     cluster = _open_cluster(tmp_path, _seen())
     for _ in range(2):
-        worker = RayWorker(_job(tmp_path), Inbox(), cluster)
+        worker = RayWorker(job_of(tmp_path), Inbox(), cluster)
     cluster.heard(WorkerReserved(2, "10.0.0.9"))
     assert (worker.waits, worker.reserved, worker.deadline) == (0.0, "10.0.0.9", None)
     cluster.check()
@@ -401,7 +277,7 @@ def test_a_worker_with_room_gets_time_to_start(tmp_path: Path, monkeypatch: pyte
 def test_workers_that_had_a_node_are_lost_with_the_cluster_and_others_wait_on(tmp_path: Path) -> None:
     cluster = _open_cluster(tmp_path, _seen())
     inbox: Inbox[tuple[Worker, Any]] = Inbox()
-    had, waits = (RayWorker(_job(tmp_path), inbox, cluster) for _ in range(2))
+    had, waits = (RayWorker(job_of(tmp_path), inbox, cluster) for _ in range(2))
     cluster.heard(WorkerReserved(1, "10.0.0.9"))
     cluster.lost("its head died")
     cluster.heard(WorkerEnded(number=1, death="ended"))  # too late
@@ -429,7 +305,7 @@ def test_where_workers_live_is_chosen_on_the_command_line(tmp_path: Path) -> Non
 def test_a_node_without_the_data_says_which_folder_it_lacks(tmp_path: Path) -> None:
     host = WorkerHost(("/nowhere", "x"), machine())
     try:
-        begin = _cluster(tmp_path).begin(replace(_job(tmp_path), data="/data/of/the/head"), _facts(same_machine=True))
+        begin = _cluster(tmp_path).begin(replace(job_of(tmp_path), data="/data/of/the/head"), _facts(same_machine=True))
         message = host.start(begin)
         assert "has no folder /data/of/the/head" in message
         assert "data=s3://" in message
