@@ -26,7 +26,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_is_written_is_read_again_as_the_same_seeds(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_written_files_are_read_as_the_same_seeds(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     typed = ["suite=medvqa", "model=openai_compatible", *SMALL]
     assert run_app(["data", "questions", *typed, "limit=3", "to=out"]) == 0
     assert "3 images and 54 questions in gt.json" in capsys.readouterr().out

@@ -92,7 +92,7 @@ def test_labels_in_both_layouts_give_true_scenes(tmp_path: Path) -> None:
     assert len(coco_pictures(other, limit=1).pictures) == 1
 
 
-def test_labels_may_say_relations_and_attributes(tmp_path: Path) -> None:
+def test_labels_may_name_relations_and_attributes(tmp_path: Path) -> None:
     folder = _photographs(tmp_path / "one")
     listed = json.loads(json.dumps(LISTED))
     listed[0]["objects"][1]["attributes"] = ["red"]
@@ -162,7 +162,7 @@ def test_unreadable_labels_are_one_sentence(tmp_path: Path, labels: str, words: 
 
 
 @pytest.mark.slow
-def test_a_segmenter_is_no_reader_of_polyps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_segmenter_is_not_a_reader_of_polyps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The bundled PraNet at one half marks something in most pictures, with polyps or without; its card shows it."""
     target = tmp_path / "pranet.card.json"
     assert run_app(["readers", "card", "reader=segments", "questions=60", "seed=1", f"card={target}"]) == 0

@@ -18,7 +18,7 @@ def _clouds(rng, n, apart):
     return np.array([rng.normal(size=3) + (apart if label == "b" else 0) for label in labels]), labels
 
 
-def test_knn_accuracy_is_that_of_a_count_by_hand():
+def test_knn_accuracy_matches_a_count_by_hand():
     rng = np.random.default_rng(4)
     training, labels = _clouds(rng, 30, 1.5)
     queries, truth = _clouds(rng, 20, 1.5)
@@ -32,7 +32,7 @@ def test_knn_accuracy_is_that_of_a_count_by_hand():
     assert space.neighbours_accuracy(training, ["a"] * 30, queries, truth) is None
 
 
-def test_silhouette_is_sklearns_and_none_of_one_class():
+def test_silhouette_matches_sklearn_and_is_empty_for_one_class():
     features, labels = _clouds(np.random.default_rng(5), 20, 2.0)
     assert space.silhouette(features, labels) == pytest.approx(silhouette_score(features, labels))
     assert space.silhouette(features, ["a"] * 20) is None

@@ -39,7 +39,7 @@ def test_the_matrix_holds_every_pair(materials):
     assert cells == [["4.2 %", "62.5 %"], ["52.1 %", "10.4 %"]]
 
 
-def test_attacks_on_itself_alone_are_no_matrix(tmp_path):
+def test_attacks_on_itself_alone_do_not_make_a_matrix(tmp_path):
     assert transfer_heats([material_of(attack_records([pgd(2, 4, 1)]), tmp_path)]) == []
 
 

@@ -79,7 +79,7 @@ def test_cells_fail_only_by_a_gate(tmp_path: Path) -> None:
     assert broken is not None and str(broken.get("message")).endswith("of 14 not judged, mostly: it broke")
 
 
-def test_cells_with_a_tolerated_share_of_errors_are_no_error(tmp_path: Path) -> None:
+def test_cells_with_a_tolerated_share_of_errors_are_not_errors(tmp_path: Path) -> None:
     suite = replace(make_suite(), max_error_percent=50.0)
     outcome = leave_run(tmp_path, suite, seeds=14)
     finish(suite, invocation(tmp_path, junit="cells"), outcome)
@@ -203,7 +203,7 @@ def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gates_that_were_typed_once_are_not_forgotten(tmp_path: Path) -> None:
+def test_typed_gates_are_kept(tmp_path: Path) -> None:
     folder = _write(tmp_path, "", CELL)
     finish(make_suite(), invocation(tmp_path), leave_run(tmp_path, make_suite(), seeds=14))
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))

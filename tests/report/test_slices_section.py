@@ -88,7 +88,7 @@ def test_the_table_is_written_and_goes_to_mlflow(folder: Path, tmp_path: Path) -
     assert "tables/slices.json" not in child_of(bare, tmp_path, run_id=None, ended_well=True).tables
 
 
-def test_a_table_that_is_gone_is_empty_in_mlflow(folder: Path, tmp_path: Path) -> None:
+def test_a_removed_table_is_empty_in_mlflow(folder: Path, tmp_path: Path) -> None:
     tables = make_tables(folder, WANTED)
     without = replace(tables, slices=replace(tables.slices, frame=tables.slices.frame.iloc[:0], worst=()))
     before, after = (

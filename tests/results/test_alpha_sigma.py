@@ -45,7 +45,7 @@ def test_alpha_may_be_below_zero():
 @pytest.mark.parametrize(
     ("scales", "qualities"), [([1], [1]), ([1, 1], [1, 0]), ([1, 2], [1, float("nan")]), ([1, 2, 3], [1, 2])]
 )
-def test_what_is_no_curve_is_refused(scales, qualities):
+def test_invalid_curves_are_refused(scales, qualities):
     with pytest.raises(ValueError, match="scales"):
         alpha_sigma(scales, qualities)
 
@@ -88,7 +88,7 @@ def test_the_curve_is_over_scale_and_over_complete_seeds_alone():
     assert 0 < row.sigma_share <= 1
 
 
-def test_a_quality_that_stays_loses_zero_and_not_minus_zero():
+def test_an_unchanged_quality_loses_zero_and_not_minus_zero():
     frame = make_records(seeds=12, errors=0, skips=0)
     blur = frame.relation == "blur"
     frame.loc[blur, "scale"] = frame.severity[blur].astype(float)

@@ -151,7 +151,7 @@ def test_intervals_cover_and_pairs_differ_where_they_do() -> None:
     assert table["permutation_p"].isna().all()
 
 
-def test_paired_p_is_that_of_all_exchanges() -> None:
+def test_paired_p_matches_all_exchanges() -> None:
     rng = np.random.default_rng(2)
     first, second = rng.uniform(size=(6, 3)), rng.uniform(size=(6, 3))
     scales, clusters = np.array([1.0, 2.0, 3.0]), np.arange(6)

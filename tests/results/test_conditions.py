@@ -187,7 +187,7 @@ def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> N
     assert all(condition.words.endswith("; too few to rule out 2 points") for condition in conditions.values())
 
 
-def test_a_score_that_trembles_is_not_enough_to_show_that_it_holds() -> None:
+def test_a_noisy_score_is_not_enough_to_show_robustness() -> None:
     """Differences in the fourth digit are another processor's; they make no narrow interval out of twelve images."""
     base = _base(12)
     trembling = base.assign(dice=base.dice + np.where(base.relation == "source", 1e-4, 0.0))
@@ -214,7 +214,7 @@ def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() 
     assert _judged(blind, blind) == {}  # neither judged anything: there is nothing to compare
 
 
-def test_a_case_that_failed_before_and_breaks_now_is_a_new_error_and_no_violation_less() -> None:
+def test_a_failed_case_that_breaks_now_is_a_new_error_and_not_a_violation_less() -> None:
     base = _base(100)
     violated = (base.relation == "blur") & ((base.source_dice - base.dice) / base.source_dice > 0.25)
     assert violated.sum() > 30
@@ -259,7 +259,7 @@ def test_images_without_an_expected_answer_have_no_source_score() -> None:
     assert list(conditions) == [VIOLATIONS, FAILED_SOURCES, ERRORS, SKIPPED]
 
 
-def test_patients_and_not_images_are_what_counts() -> None:
+def test_patients_count_and_not_images() -> None:
     base = _base(200, clusters=8)
     conditions = _judged(base, base)
     assert {condition.clusters for condition in conditions.values()} == {8}

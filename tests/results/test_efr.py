@@ -145,7 +145,7 @@ def test_pools_resample_clusters_and_rare_events_count_clusters():
     assert (none.ci_low, none.ci_high) == pytest.approx((100 * low, 100 * high), abs=1e-3)
 
 
-def test_bootstrap_of_a_pool_is_that_of_a_plain_loop():
+def test_bootstrap_of_a_pool_matches_a_plain_loop():
     """An independent bootstrap, cluster by cluster, gives the same interval within its own noise."""
     frame = make_records(seeds=60, clusters=30, errors=0, skips=0, random=8)
     pool = row_of(table_of(frame, efr.Criteria(scores=("dice",), thresholds=(0.25,), against=("truth",))))

@@ -68,7 +68,7 @@ def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
     assert len((tmp_path / gate_log.FILE).read_bytes().splitlines()) == 81
 
 
-def test_a_command_with_bytes_that_are_no_utf_8_is_kept(tmp_path: Path) -> None:
+def test_a_command_with_bytes_outside_utf_8_is_kept(tmp_path: Path) -> None:
     command = "python run.py data=caf\udce9"  # how Python gives the argument b"data=caf\xe9"
     keep(tmp_path, result(STRICT, held=False), command=command)
     assert [line_["command"] for line_ in gate_log.read(tmp_path)] == [command]

@@ -127,7 +127,7 @@ def test_a_failing_table_is_left_out_with_a_notice_that_names_the_package(
 
 
 @pytest.mark.parametrize("name", ["efr", "pivot_truth", "classification", "boxes", "../x", "Counts"])
-def test_a_name_that_is_taken_or_no_id_is_refused(install: Install, name: str) -> None:
+def test_a_taken_name_and_a_name_unfit_as_an_id_are_refused(install: Install, name: str) -> None:
     install({name: "Counts"})
     installed, _ = make(names=("boxes.csv",))
     (notice,) = installed.notices

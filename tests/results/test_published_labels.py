@@ -37,7 +37,7 @@ def test_averages_of_further_training_include_the_original(model, before, after)
     assert "blood" not in {row.relation for row in rows}
 
 
-def test_the_improvements_that_the_slides_state():
+def test_improvements_match_the_slides():
     for family, stated in (("agdn", 0.060), ("dsinet", 0.037)):
         assert retraining.mean_difference(family, AVERAGE, "accuracy") == pytest.approx(stated, abs=1e-9)
         assert retraining.datasets(family) == (retraining.CAPSULE,)

@@ -163,7 +163,7 @@ def test_equal_scales_become_their_mean(tmp_path: Path) -> None:
         (b"\xff\xfeQ\x00\n", None, None, "bytes that are no"),
     ],
 )
-def test_what_is_wrong_is_one_message_with_its_place(
+def test_mistakes_are_one_message_with_their_place(
     tmp_path: Path, content: str | bytes, line: int | None, column: int | None, words: str
 ) -> None:
     with pytest.raises(UserMistakes) as caught:

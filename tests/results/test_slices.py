@@ -150,7 +150,7 @@ def test_slices_do_not_depend_on_the_order_of_the_records() -> None:
     pd.testing.assert_frame_equal(slices_of(shuffled).frame[names], slices_of(frame).frame[names])
 
 
-def test_controls_are_no_cases_of_a_slice() -> None:
+def test_controls_are_not_cases_of_a_slice() -> None:
     frame, _ = slice_records(1, planted=True)
     control = frame.assign(relation="image_removed", group="controls", verdict="FAIL", dice=0.0)
     both = Records.of(pd.concat([frame, control[control["severity"] > 0]], ignore_index=True))
@@ -159,7 +159,7 @@ def test_controls_are_no_cases_of_a_slice() -> None:
     assert set(both.followups["relation"].iloc[cases.rows.index]) == set(frame["relation"]) - {"source"}
 
 
-def test_the_half_that_confirms_decides() -> None:
+def test_the_confirming_half_decides() -> None:
     frame, inside = slice_records(1, planted=True)
     records = Records.of(frame)
     cases = counted_cases(records, PRIMARY, None)

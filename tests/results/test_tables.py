@@ -143,7 +143,7 @@ def test_the_logistic_model_finds_the_odds_that_made_the_data():
     assert brightness.odds_ratio == pytest.approx(np.exp(plain.params[4]), rel=1e-3)
 
 
-def test_the_model_of_many_cases_is_that_of_few(monkeypatch):
+def test_the_model_of_many_cases_matches_that_of_few(monkeypatch):
     records = Records.of(make_records(seeds={"kvasir": 60, "colon": 40}, random=3))
     plain = factors.factor_model(records, PRIMARY)
     assert set(plain.kind) == {"factor", "adjustment"}

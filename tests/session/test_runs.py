@@ -203,7 +203,7 @@ def test_options_are_checked_like_on_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_memory_of_the_program_is_no_leak_of_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_the_program_is_not_a_leak_of_the_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resident = iter(range(2**40, 2**60, 2**50))  # the program's own grows without end
     monkeypatch.setattr(psutil.Process, "memory_info", lambda process: SimpleNamespace(rss=next(resident)))
     result = medtest.run("polyp_seg", reddish, home=tmp_path, batch_size=1, **SMALL)

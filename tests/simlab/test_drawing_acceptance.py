@@ -103,7 +103,7 @@ def test_every_defect_is_covered_and_found(method: ModuleType) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_with_pixels_and_the_bundled_reader_swaps_are_found_and_soundness_is_no_error(method: ModuleType) -> None:
+def test_swaps_are_found_in_pixels_and_a_sound_product_has_no_error(method: ModuleType) -> None:
     if not Bundled("bundled", Bundled.Settings()).weights():
         pytest.skip("the weights of the bundled reader are absent")
     seen = {defect: (implied, low, high) for defect, implied, _, low, high in method.seen_in_pixels(40)}

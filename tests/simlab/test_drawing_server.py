@@ -43,7 +43,7 @@ def pixels(reply: Any, at: int = 0) -> np.ndarray[Any, Any]:
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(reply["data"][at]["b64_json"]))).convert("RGB"))
 
 
-def test_a_picture_comes_as_base64_with_usage_and_equals_the_products_painting() -> None:
+def test_a_picture_is_sent_as_base64_with_usage_and_equals_the_products_painting() -> None:
     with drawing() as server:
         status, reply = ask(server, seed=7)
         again = ask(server, seed=7)[1]

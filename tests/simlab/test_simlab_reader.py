@@ -87,7 +87,7 @@ def test_a_disc_is_a_polyp_of_its_colour_size_and_place(colour: tuple[int, int, 
     assert sight.landmark is None
 
 
-def test_an_empty_wall_has_nothing() -> None:
+def test_an_empty_wall_has_no_findings() -> None:
     sight = LOOK(wall())
     assert (sight.findings, sight.tools, sight.landmark, sight.box, sight.text) == ((), (), None, False, False)
     assert sight.procedure == "Colonoscopy"
@@ -116,7 +116,7 @@ def test_writing_is_found_on_the_wall_and_on_the_frame(ink: tuple[int, int, int]
         assert LOOK(picture).text
 
 
-def test_highlights_are_no_writing() -> None:
+def test_highlights_are_not_read_as_writing() -> None:
     rng = np.random.default_rng(5)
     picture = wall()
     for _ in range(60):

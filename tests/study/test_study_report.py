@@ -122,7 +122,7 @@ def test_one_answer(folder: Path, tmp_path: Path) -> None:
     report_study(folder, home=tmp_path, track=False)
 
 
-def test_the_page_escapes_and_opens_alone(answered: Path, tmp_path: Path) -> None:
+def test_the_page_escapes_texts_and_opens_without_other_files(answered: Path, tmp_path: Path) -> None:
     report = report_study(answered, home=tmp_path, track=False)
     page = report.page.read_text(encoding="utf-8")
     assert "<script" not in page
@@ -137,7 +137,7 @@ def test_the_page_escapes_and_opens_alone(answered: Path, tmp_path: Path) -> Non
     assert any(row["comment"] == NASTY for row in rows)
 
 
-def test_comments_are_no_formulas_of_a_spreadsheet(folder: Path, tmp_path: Path) -> None:
+def test_comments_are_not_formulas_in_a_spreadsheet(folder: Path, tmp_path: Path) -> None:
     comments = ["=1+1", "+1", "-1", "@x", "fine = fine"]
     with StudyStore(folder) as store:
         for position, comment in enumerate(comments, start=1):

@@ -12,7 +12,7 @@ from medtest.study.model import NewAnswer
 from medtest.study.store import DATABASE, IMAGES, StudyStore
 
 
-def test_tokens_are_kept_as_hashes_alone(store: StudyStore) -> None:
+def test_tokens_are_kept_only_as_hashes(store: StudyStore) -> None:
     first, second = store.new_tokens([1])[0], store.new_tokens([2])[0]
     assert len(first) >= 43
     assert first != second
@@ -62,7 +62,7 @@ def test_the_newest_answer_counts_and_all_are_kept(store: StudyStore) -> None:
     assert store.progress(2, "main")[1] == []
 
 
-def test_an_answer_to_no_place_is_refused(store: StudyStore) -> None:
+def test_an_answer_to_an_unknown_place_is_refused(store: StudyStore) -> None:
     with pytest.raises(Exception, match="FOREIGN KEY"):
         store.save(1, "main", 5000, NewAnswer(diagnosis=5, realism=4, request="request-1"))
 

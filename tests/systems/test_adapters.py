@@ -225,7 +225,9 @@ def test_a_file_without_a_graph_is_a_mistake(tmp_path: Path) -> None:
     assert mistake.nearest == "x.onnx"
 
 
-def test_without_onnxruntime_the_user_reads_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_onnxruntime_gives_a_message_with_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import sys
 
     (tmp_path / "x.onnx").write_bytes(b"graph")

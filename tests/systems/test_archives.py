@@ -172,7 +172,7 @@ def test_weights_in_separate_files(tmp_path: Path) -> None:
     check_graph(beside("w.bin"))
 
 
-def test_honest_graphs_and_no_graphs_pass(tmp_path: Path) -> None:
+def test_graphs_with_true_sizes_and_other_files_pass(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     weight = onnx.numpy_helper.from_array(np.zeros((64, 64), np.float32), "w")
     nodes = [onnx.helper.make_node("ConstantOfShape", ["s"], ["z"]), onnx.helper.make_node("Identity", ["x"], ["y"])]

@@ -48,7 +48,7 @@ def test_presets_agree_with_the_defaults_of_classes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_any_range_goes_through(name: str) -> None:
+def test_any_range_is_accepted(name: str) -> None:
     """A 12-bit image is filtered like the same image in 8 bits: parameters are in grey levels of the range."""
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         assert "is not installed" in make(name).check()[0].found

@@ -170,7 +170,7 @@ def test_settings_of_the_other_kind_of_answer_are_mistakes(tmp_path: Path) -> No
     assert "2 names for a network of 3 classes" in messages("label", classes=["a", "b"])
 
 
-def test_a_segmentation_network_is_no_classifier(tmp_path: Path) -> None:
+def test_a_segmentation_network_is_not_a_classifier(tmp_path: Path) -> None:
     vit(tmp_path, NAMES)
     with pytest.raises(MedtestError, match="vit is not a network for semantic segmentation"):
         system_of("huggingface", "mask", path=str(tmp_path)).open(device="cpu", threads=1)

@@ -117,7 +117,7 @@ def test_several_labels_of_a_function(code: str) -> None:
     assert answer.labels == ("normal", "inflammatory")
 
 
-def test_settings_of_labels_leave_other_digests_alone(code: str) -> None:
+def test_settings_of_labels_do_not_change_other_digests(code: str) -> None:
     from medtest.core.tasks.base import task_of
     from medtest.suite.compose import load_suite
     from medtest.suite.digest import _counted_settings
@@ -161,7 +161,7 @@ def test_torchscript_gives_logits(tmp_path: Path, rank: int) -> None:
     assert several.labels == ("vascular",) and several.probabilities[0] == pytest.approx(0.5, abs=1e-6)
 
 
-def test_a_map_is_no_answer_to_a_question_for_labels(tmp_path: Path) -> None:
+def test_a_map_does_not_answer_a_question_for_labels(tmp_path: Path) -> None:
     import torch
 
     path = tmp_path / "same.pt"

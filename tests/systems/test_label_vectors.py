@@ -53,13 +53,13 @@ def test_every_kind_of_file_gives_the_same_vectors(vectors: np.ndarray, tmp_path
         ("v.npz", b"PK"),
     ],
 )
-def test_what_is_no_word_vectors_is_refused(name: str, content: bytes, tmp_path: Path) -> None:
+def test_invalid_word_vectors_are_refused(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(MedtestError, match=name):
         read_label_vectors(tmp_path / name)
 
 
-def test_a_header_with_too_large_an_array_allocates_nothing(tmp_path: Path) -> None:
+def test_a_header_with_a_too_large_array_allocates_nothing(tmp_path: Path) -> None:
     """NumPy would allocate the whole array before it reads, here 8 TB."""
     for version in ((1, 0), (2, 0)):
         head = io.BytesIO()

@@ -69,7 +69,7 @@ def test_activations() -> None:
     assert lesion_map(two, (1,), "winner").numpy() == pytest.approx(lesion_map(two, (1,), "softmax").numpy(), abs=1e-6)
 
 
-def test_what_is_no_scores_is_the_systems_fault() -> None:
+def test_invalid_scores_are_the_systems_fault() -> None:
     import torch
 
     for given_, reason in (

@@ -259,7 +259,7 @@ def test_a_mismatch_is_a_clear_message(changed: dict[str, Any], reason: str, tmp
     assert re.search(reason, messages)
 
 
-def test_files_that_are_no_bundle_are_mistakes(tmp_path: Path) -> None:
+def test_files_other_than_bundles_are_mistakes(tmp_path: Path) -> None:
     def messages(path: Path, **settings: Any) -> str:
         return " ".join(str(mistake) for mistake in _system(path, **settings).check())
 

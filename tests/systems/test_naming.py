@@ -81,7 +81,7 @@ def test_one_network_in_two_formats_has_two_names() -> None:
 @pytest.mark.parametrize(
     "text", ["сеть", "сеть-2", "模型", "ß", "é" * 90, "a" * 300, "...", "-_-", "Ünet_3", "a\x00b", "\N{GRINNING FACE}"]
 )
-def test_every_name_fits_the_pattern_and_others_stay_apart(text: str) -> None:
+def test_every_name_fits_the_pattern_and_stays_distinct(text: str) -> None:
     assert ID_PATTERN.fullmatch(clean(text))
     assert clean(text) != clean(f"{text}я")
     assert len({clean("сеть"), clean("сетка"), clean("модель"), clean("")}) == 4

@@ -297,7 +297,7 @@ def test_encoders_were_trained_with_their_own_normalisation() -> None:
 
 
 @pytest.mark.parametrize("name", ["smp", "monai"])
-def test_without_the_library_the_user_reads_what_to_install(
+def test_a_missing_library_gives_a_message_with_the_install_command(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from medtest.systems.pytorch import torch_system

@@ -54,7 +54,7 @@ def _levels(pixels: torch.Tensor) -> np.ndarray:
 
 @pytest.mark.parametrize("method", [*PILLOW, "linear", "area"])
 @pytest.mark.parametrize(("before", "after"), SIZES)
-def test_resizing_is_that_of_pillow_and_opencv(method: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
+def test_resizing_matches_pillow_and_opencv(method: Any, before: tuple[int, int], after: tuple[int, int]) -> None:
     image = _noise(*before)
     if method in PILLOW:
         expected = np.asarray(Pillow.fromarray(image).resize((after[1], after[0]), PILLOW[method]))

@@ -46,7 +46,7 @@ def compact(request: pytest.FixtureRequest) -> SegmentationNetwork:
 
 
 @pytest.mark.slow
-def test_the_compact_network_is_named_so_and_answers_at_the_images_size(compact: SegmentationNetwork) -> None:
+def test_the_compact_network_has_its_name_and_answers_at_the_images_size(compact: SegmentationNetwork) -> None:
     assert compact.record_name == f"{compact.name}-compact"
     assert compact.record_name in compact.notice()
     assert "\n" not in compact.notice()

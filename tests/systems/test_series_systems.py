@@ -74,7 +74,7 @@ def test_grey_levels_go_there_and_back() -> None:
 
 @pytest.mark.parametrize(("spec", "shape"), SPECS)
 @pytest.mark.parametrize("ending", [".npy", ".nii.gz", ".png"])
-def test_files_give_back_what_was_written(tmp_path: Path, spec: ImageSpec, shape: tuple[int, ...], ending: str) -> None:
+def test_files_read_back_as_written(tmp_path: Path, spec: ImageSpec, shape: tuple[int, ...], ending: str) -> None:
     image = image_of(spec, shape)
     path = tmp_path / f"image{ending}"
     if ending == ".png" and len(shape) == 3 and not spec.coloured:
@@ -300,7 +300,7 @@ def test_a_torchscript_graph_answers_in_the_images_numbers(
     assert np.allclose(answer, expected, atol=1e-5 * spec.span)
 
 
-def test_an_onnx_graph_answers_images_and_no_masks(tmp_path: Path) -> None:
+def test_an_onnx_graph_answers_images_and_not_masks(tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     from onnx import TensorProto, helper

@@ -104,7 +104,7 @@ def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool
         assert described == oracle.describe(answer=answer, source=answer, seed=seed, effect=Effect())
 
 
-def test_a_label_of_other_classes_is_no_answer() -> None:
+def test_a_label_of_other_classes_is_not_an_answer() -> None:
     seed = seed_of("label", classes=CLASSES)
     content = task_of("label").storage.keep(LabelOutput(classes=CLASSES, labels=("other",)), seed, maps=False)
     assert content is not None
@@ -163,7 +163,7 @@ def test_words_are_in_records_and_are_not_stored_twice() -> None:
         RNG.integers(0, 9, (5, 5))[::2, ::-1],
     ],
 )
-def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
+def test_arrays_are_read_back_unchanged(array: np.ndarray) -> None:
     arrays, words = unpacked(packed({"it": array}, {"said": ["ä", 1]}))
     assert words == {"said": ["ä", 1]}
     assert arrays["it"].dtype == array.dtype and arrays["it"].shape == array.shape
@@ -171,7 +171,7 @@ def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[[], {}, 3]\n", packed({"it": np.arange(99)})[:-3], b"\xff" * 40])
-def test_foreign_bytes_are_no_arrays(data: bytes) -> None:
+def test_foreign_bytes_are_not_arrays(data: bytes) -> None:
     with pytest.raises(DamagedArrays):
         unpacked(data)
 

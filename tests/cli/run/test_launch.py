@@ -322,7 +322,7 @@ def test_what_to_install_when_opencv_cannot_start(distribution: str, command: st
     assert "apk" in others
 
 
-def test_a_missing_system_library_is_a_message_and_no_traceback(tmp_path: Path) -> None:
+def test_a_missing_system_library_gives_a_message_without_traceback(tmp_path: Path) -> None:
     (tmp_path / "cv2.py").write_text(
         "raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')\n"
     )
@@ -340,7 +340,7 @@ def test_a_missing_system_library_is_a_message_and_no_traceback(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("command", [["run", "suite=polyp_seg", "plan=true"], ["list", "suites"]])
-def test_a_bug_is_reported_as_one_and_is_no_gate(command: list[str], tmp_path: Path) -> None:
+def test_a_bug_is_reported_as_a_bug_and_not_as_a_gate(command: list[str], tmp_path: Path) -> None:
     """Python ends with 1 for an uncaught error, and 1 means that a gate failed."""
     (tmp_path / "sitecustomize.py").write_text(
         "from medtest.core.files import paths\n"

@@ -260,7 +260,7 @@ def test_a_selection_without_a_case_is_a_mistake(
     assert not (work / "outputs").exists()
 
 
-def test_a_selection_that_finds_nothing_names_no_patient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_selection_names_no_patient(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("only=seed:phantom-00002", "privacy.seed_ids=hashed") == 2
     assert "phantom-0002" not in capsys.readouterr().err.replace("seed:phantom-00002", "")
 

@@ -40,7 +40,7 @@ def test_a_preset_composes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["processes", "slurm_here"])
-def test_jobs_come_back(name: str, tmp_path: Path) -> None:
+def test_jobs_round_trip(name: str, tmp_path: Path) -> None:
     pytest.importorskip(LAUNCHERS[name][0])
     done = _run(tmp_path, "-m", "shard=1/2,2/2", f"hydra/launcher={name}", "plan=true")
     assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ def round_trips(numbers: range) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_rendered_is_read_as_the_same_pool():
+def test_rendered_texts_are_read_as_the_same_pool():
     round_trips(range(1_500))
 
 
@@ -107,6 +107,6 @@ def test_what_cannot_be_said_is_refused_with_the_reason(entities, triples, why):
         render(pool_of(entities, triples))
 
 
-def test_what_is_not_counted_is_no_plural() -> None:
+def test_uncounted_objects_have_no_plural() -> None:
     pool = pool_of([Entity(name="man"), Entity(name="milk", count=None), Entity(name="abdomen")], [(0, "holding", 1)])
     assert render(pool) == "A man holding milk. There is an abdomen."

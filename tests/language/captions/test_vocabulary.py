@@ -57,7 +57,7 @@ def test_every_word_for_a_class_and_its_plural_lead_back_to_it():
         assert SHARED.class_of(SHARED.plural(name)) == name
 
 
-def test_no_word_stands_for_two_classes_and_no_hypernym_is_a_synonym():
+def test_every_word_has_one_class_and_no_hypernym_is_a_synonym():
     synonyms = [word for name in SHARED.names for word in SHARED.synonyms(name)]
     assert sorted({word for word in synonyms if synonyms.count(word) > 1}) == []
     for name in SHARED.names:
@@ -102,7 +102,7 @@ def test_plurals_lead_there_and_back(pair):
     assert plural(word) == words_ and singular(words_) == word and singular(word) == word
 
 
-def test_articles_go_by_sound():
+def test_articles_follow_the_sound():
     articles = [
         article(word) for word in ("apple", "unicycle", "hour glass", "uniform", "umbrella", "dog", "European", "eye")
     ]

@@ -171,7 +171,7 @@ def _orders(count: int) -> list[Order]:
     return orders
 
 
-def test_what_is_written_reads_back() -> None:
+def test_written_orders_read_back() -> None:
     for number, order in enumerate(_orders(300)):
         words = vocabulary().findings
         nouns = {f.name: words[f.name].nouns[number % len(words[f.name].nouns)] for f in order.findings}

@@ -124,7 +124,7 @@ def test_cells_of_a_region() -> None:
         ("in the", "in the", True),
     ],
 )
-def test_free_answers_hit_by_words_that_say_something(answer: str, true: str, hit: bool) -> None:
+def test_free_answers_match_by_meaningful_words(answer: str, true: str, hit: bool) -> None:
     difference = compare(parse(answer, Kind.TEXT), parse(true, Kind.TEXT))
     assert difference is not None
     assert difference.any_hit is hit

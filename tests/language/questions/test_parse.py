@@ -88,7 +88,7 @@ def test_3_percent_of_the_labelled_answers_are_left_unparsed_at_most() -> None:
         (14, "snare on, forceps off", "polyp_snare"),
     ],
 )
-def test_what_is_not_understood_whole_is_no_value(item: int, text: str, expected: str) -> None:
+def test_a_partly_understood_text_has_no_value(item: int, text: str, expected: str) -> None:
     """Earlier versions misread each of these; now they are read correctly or not at all."""
     assert str(next(question for question in official() if question.id == item).parse(text)) in (expected, "!unparsed")
 
@@ -250,7 +250,7 @@ def test_reservations_are_marked_and_change_nothing(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize(("kind", "item"), [(Kind.PLACE, 10), (Kind.COLOUR, 5), (Kind.SIZE, 16), (Kind.COUNT, 7)])
-def test_a_denial_of_a_thing_outside_the_vocabulary_has_nothing_to_describe(text: str, kind: Kind, item: int) -> None:
+def test_a_denial_of_an_object_outside_the_vocabulary_is_not_described(text: str, kind: Kind, item: int) -> None:
     assert parse(text, kind, item).state == State.NOT_RELEVANT
 
 

@@ -30,14 +30,14 @@ def _joined(words: list[str]) -> str:
 
 
 @given(st.sets(st.sampled_from(sorted(sections()["colour"])), min_size=1, max_size=4), st.data())
-def test_rendered_colours_come_back(colours: set[str], data: st.DataObject) -> None:
+def test_rendered_colours_round_trip(colours: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.COLOUR]))
     text = template.format(_joined(sorted(colours)))
     assert parse(text, Kind.COLOUR, 5).value == names(*colours), text
 
 
 @given(st.sets(st.sampled_from(CELLS), min_size=1, max_size=5), st.data())
-def test_rendered_places_come_back(cells: set[str], data: st.DataObject) -> None:
+def test_rendered_places_round_trip(cells: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.PLACE]))
     text = template.format(_joined(sorted(cells)))
     assert parse(text, Kind.PLACE, 10).value == names(*cells), text
@@ -52,7 +52,7 @@ _SAY_NOTHING_BESIDE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("item", sorted(_SECTION))
-def test_rendered_findings_come_back(item: int) -> None:
+def test_rendered_findings_round_trip(item: int) -> None:
     """Every finding alone, and every pair, in every template: few enough to try them all."""
     entries = sections()[_SECTION[item]]
     sets = [*((name,) for name in entries), *itertools.combinations(sorted(entries), 2)]
@@ -63,26 +63,26 @@ def test_rendered_findings_come_back(item: int) -> None:
 
 
 @given(st.sampled_from(sorted(sections()["procedure"])), st.sampled_from(_OF_NAMES[Kind.PROCEDURE]))
-def test_rendered_procedures_come_back(name: str, template: str) -> None:
+def test_rendered_procedures_round_trip(name: str, template: str) -> None:
     text = template.format(sections()["procedure"][name][0])
     assert parse(text, Kind.PROCEDURE, 0).value == names(name), text
 
 
 @given(st.sampled_from(["Is", "Ip", "IIa", "Isp", "IIb", "IIc"]), st.data())
-def test_rendered_polyp_types_come_back(code: str, data: st.DataObject) -> None:
+def test_rendered_polyp_types_round_trip(code: str, data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.POLYP_TYPE]))
     shown = data.draw(st.sampled_from(["Paris {}", "0-{}", "paris {}"])).format(code)
     assert parse(template.format(shown), Kind.POLYP_TYPE, 17).value == names(code.lower())
 
 
 @given(st.booleans(), st.sampled_from([1, 2, 3, 4, None]), st.sampled_from(_WRAPPED))
-def test_rendered_yes_and_no_come_back(answer: bool, item: int | None, template: str) -> None:
+def test_rendered_yes_and_no_round_trip(answer: bool, item: int | None, template: str) -> None:
     text = template.format("Yes" if answer else "No")
     assert parse(text, Kind.YES_NO, item).value == names("yes" if answer else "no"), text
 
 
 @given(st.integers(0, 40), st.integers(1, 5), st.sampled_from([7, 8, 9]), st.data())
-def test_rendered_counts_come_back(low: int, more: int, item: int, data: st.DataObject) -> None:
+def test_rendered_counts_round_trip(low: int, more: int, item: int, data: st.DataObject) -> None:
     noun = {7: "findings", 8: "polyps", 9: "instruments"}[item]
     shapes = [
         (f"{low}", Range(low, low)),
@@ -97,7 +97,7 @@ def test_rendered_counts_come_back(low: int, more: int, item: int, data: st.Data
 
 
 @given(st.integers(1, 60), st.integers(1, 30), st.data())
-def test_rendered_sizes_come_back(low: int, more: int, data: st.DataObject) -> None:
+def test_rendered_sizes_round_trip(low: int, more: int, data: st.DataObject) -> None:
     high = low + more
     shapes = [
         (f"{low} mm", Range(low, low)),

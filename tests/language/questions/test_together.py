@@ -32,7 +32,7 @@ def test_every_question_gets_its_own_answer(text: str) -> None:
     assert split(text, official()) == ANSWERS
 
 
-def test_a_numbered_list_goes_by_the_order_asked() -> None:
+def test_a_numbered_list_follows_the_order_of_the_questions() -> None:
     questions = in_slide_order()
     text = "\n".join(f"{place}) {ANSWERS[question.name]}" for place, question in enumerate(questions, start=1))
     assert split(text, questions, numbered_from=1) == ANSWERS

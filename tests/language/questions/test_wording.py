@@ -28,5 +28,5 @@ from medtest.language.questions.wording import plain_value
         ("7", "text", "7"),
     ],
 )
-def test_a_size_is_shown_in_millimetres_and_nothing_else_is(text: str, kind: str, shown: str) -> None:
+def test_only_a_size_is_shown_in_millimetres(text: str, kind: str, shown: str) -> None:
     assert plain_value(text, kind) == shown

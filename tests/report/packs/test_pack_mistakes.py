@@ -215,7 +215,7 @@ HALF = "\ud800"
     ],
     ids=["file", "version", "newer", "key", "left out"],
 )
-def test_half_a_surrogate_is_no_crash(
+def test_half_a_surrogate_does_not_crash(
     small_pack: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def damage(files: dict[str, bytes]) -> None:

@@ -77,7 +77,7 @@ def test_a_run_pack_holds_no_page_no_ledger_and_no_path(run_pack: Path) -> None:
     assert str(Path.home()).encode() not in text or Path.home() == Path("/")
 
 
-def test_without_pictures_the_report_is_that_of_none(
+def test_a_pack_without_pictures_reports_their_lack(
     finished: medtest.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = packed(tmp_path / "p.zip", f"run={folder_of(finished)}", "images=false")

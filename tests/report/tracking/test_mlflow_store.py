@@ -26,7 +26,7 @@ from medtest.report.tracking import store_files
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_newest_revision_is_the_one_that_mlflow_says(fresh_store):
+def test_the_newest_revision_matches_mlflow(fresh_store):
     from mlflow.store.db import utils
 
     assert store_files.heads() == {utils._get_latest_schema_revision()}

@@ -84,7 +84,7 @@ def _sql(server, text):
     return done.stdout.strip()
 
 
-def test_a_password_that_was_right_is_kept_for_minutes_and_no_other(server):
+def test_only_a_right_password_is_kept_for_minutes(server):
     names = ("maria", "jonas", "lea")
     with server.client():
         for name in names:
@@ -125,7 +125,7 @@ assert auth._authenticate_cached("lea", "another password")
 """
 
 
-def test_a_password_that_was_kept_is_checked_again_in_time(tmp_path):
+def test_a_kept_password_is_checked_again_in_time(tmp_path):
     config = tmp_path / "auth.ini"
     config.write_text(
         f"[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///{tmp_path}/users.db\nadmin_username = admin\n"

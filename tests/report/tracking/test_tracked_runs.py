@@ -156,7 +156,7 @@ def test_the_page_of_runs_has_its_columns_from_the_experiment(home):
     assert "/#/compare-experiments/s?experiments=%5B%227%22%2C%228%22%5D&" in runs_page.link("http://h:1", ["7", "8"])
 
 
-def test_a_figure_that_stays_is_logged_once_and_one_that_goes_ends_the_run(home):
+def test_an_unchanged_figure_is_logged_once_and_a_missing_one_ends_the_run(home):
     suite = make_suite()
     tracker = tracking.Tracker(home)
     parents = tracker.parent(suite.name, "above", {})
@@ -256,7 +256,7 @@ def test_a_view_has_its_own_child(home):
     assert names == {"suite": "alpha", "0123456789abcdef": "alpha, Dice threshold 0.25 against truth"}
 
 
-def test_the_name_of_a_run_says_what_it_shows(tmp_path):
+def test_the_name_of_a_run_describes_it(tmp_path):
     suite = make_suite()
     outcome = leave_run(tmp_path, suite, seeds=3)
     whole = finish(suite, invocation(tmp_path), outcome).materials[0]
@@ -286,7 +286,7 @@ def test_jobs_of_a_sweep_share_one_parent_that_stays_open(home):
 
 
 @pytest.mark.slow
-def test_what_ends_badly_is_marked_failed(home):
+def test_broken_runs_are_marked_failed(home):
     suite = make_suite()
     result = finish(suite, invocation(home, track=True), leave_run(home, suite, seeds=6, error_percent=50.0))
     assert result.code is ExitCode.TOO_MANY_ERRORS

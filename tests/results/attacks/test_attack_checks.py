@@ -30,7 +30,7 @@ def test_a_larger_epsilon_that_leaves_more_right_is_flagged():
     assert mcnemar([[0, 5], [0, 43]], exact=True).pvalue == pytest.approx(0.0625)
 
 
-def test_one_case_more_is_no_finding():
+def test_one_case_more_is_not_flagged():
     row = check([pgd(2, 4, 1), pgd(3, 8, 2)], "epsilon", severity=3)
     assert row.verdict == "ok" and row.value > 0 > row.ci_low
 
@@ -39,7 +39,7 @@ def test_the_smallest_epsilon_has_nothing_to_compare_with():
     assert check([pgd(2, 4, 1), pgd(3, 8, 1)], "epsilon", severity=2).verdict == "not checked"
 
 
-def test_every_smaller_epsilon_is_looked_at_not_the_next_alone():
+def test_every_smaller_epsilon_is_compared_and_not_only_the_next():
     row = check([pgd(1, 2, 0), pgd(2, 4, 8), pgd(3, 8, 8)], "epsilon", severity=3)
     assert row.verdict == "fails" and "ε = 2/255" in row.why
 
@@ -95,7 +95,7 @@ def test_noise_of_the_same_epsilon_is_the_floor(right, by_noise, verdict):
     assert check([pgd(1, 4, right), noise(1, 8, by_noise)], "uniform_noise").verdict == "not checked"
 
 
-def test_two_images_say_nothing_of_the_floor():
+def test_two_images_are_too_few_for_the_floor():
     assert check([pgd(1, 4, 2), noise(1, 4, 2)], "uniform_noise", seeds=2, wrong=0).verdict == "not checked"
 
 

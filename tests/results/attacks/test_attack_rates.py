@@ -93,7 +93,7 @@ def test_patients_of_two_data_sets_are_counted_apart():
     assert tables.clusters.to_dict() == {"first": 12, "second": 12, "all": 24}
 
 
-def test_relations_are_ranked_where_they_are_alike():
+def test_relations_are_ranked_at_equal_similarity():
     blur = square(1, 3, 40, group="motion") | {"relation": "blur", "crafted_on": None, "ssim": 0.985}
     snow = blur | {"relation": "snow", "ssim": 0.6, "right": 10}
     table = tables_of(attack_records([pgd(1, 1, 4, ssim=0.986), blur, snow], wrong=0)).named["efr_at_ssim.csv"]

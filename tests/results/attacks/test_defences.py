@@ -173,7 +173,7 @@ def test_answers_of_which_four_fifths_are_one_class_are_warned_of(melanoma, warn
     assert not rows_of(table)["None"]["warnings"]
 
 
-def test_what_is_at_chance_level_is_warned_of():
+def test_chance_level_is_warned_of():
     weights_run = answered("a", lambda n: "melanoma" if (n // 2) % 2 else "benign")
     table = defence_table([run("plain", pgd=0, strongest=0), weights_run], defences_of(a="mpadvt"))
     row = rows_of(table)["MPAdvT"]

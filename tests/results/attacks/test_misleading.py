@@ -81,7 +81,7 @@ def test_a_stronger_attack_along_gradients_is_not_misleading():
     assert verdict_of(also)["verdict"] == "ok"  # images that PGD found within a smaller ε count for this one too
 
 
-def test_a_few_more_images_that_a_search_finds_are_no_finding():
+def test_a_few_more_images_found_by_a_search_are_not_flagged():
     frame = frame_of([pgd(2, 4, 12), worst(2, 4, 10, "auto_pgd"), noise(2, 4, 40)])
     own = frame.index[(frame["relation"] == "strongest") & (frame["found_by"] == "auto_pgd")][-2:]
     frame.loc[own, "found_by"] = "square"
@@ -93,7 +93,7 @@ def test_nothing_beside_is_not_checked():
     assert verdict_of(frame_of([square(2, 4, 12), noise(2, 4, 30)]))["verdict"] == "not checked"
 
 
-def test_noise_that_is_shown_to_be_stronger_fails_strongest_too():
+def test_noise_shown_to_be_stronger_also_fails_strongest():
     rows = checks_of(frame_of([worst(2, 4, 40), noise(2, 4, 8)]))
     assert rows[(rows["check"] == "strongest") & (rows.relation == "strongest")].verdict.tolist() == ["fails"]
 

@@ -79,7 +79,7 @@ def test_one_cluster_has_no_interval() -> None:
     assert np.isnan(kernel_distance(rows, rows, clusters=["one"] * 12, reference_clusters=["one"] * 12).low)
 
 
-def test_too_few_pictures_are_no_figure_and_no_error() -> None:
+def test_too_few_pictures_give_neither_a_figure_nor_an_error() -> None:
     single = ArrayFeatures(np.zeros((1, 3)))
     many = ArrayFeatures(np.random.default_rng(1).normal(size=(9, 3)))
     assert np.isnan(frechet(single, FrechetReference(many)).value)

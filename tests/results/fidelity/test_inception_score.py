@@ -29,7 +29,7 @@ def test_the_temperature_that_labels_were_drawn_at_is_found(true: float) -> None
     assert all(negative_log_likelihood(scores, labels, temperature * other) > best for other in (0.97, 1.03))
 
 
-def test_the_temperature_is_that_of_scipy() -> None:
+def test_the_temperature_matches_scipy() -> None:
     optimize = pytest.importorskip("scipy.optimize")
     scores, labels = _drawn(1.4, 500)
     minimum = optimize.minimize_scalar(

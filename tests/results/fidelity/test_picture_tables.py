@@ -196,7 +196,7 @@ def test_genevals_rule_by_tag_and_their_mean(tmp_path: Path) -> None:
     assert set(frame["tag"]) == {"single_object", "counting", "overall"}
 
 
-def test_no_record_is_no_table(tmp_path: Path) -> None:
+def test_no_records_give_no_table(tmp_path: Path) -> None:
     empty = records([row(0, "source", pool(0), None)])
     tables = picture_tables(empty, FigureSettings(), folder=tmp_path)
     assert all(frame.empty for frame in tables.frames.values())

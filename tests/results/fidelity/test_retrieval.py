@@ -38,7 +38,7 @@ def test_pictures_that_show_nothing_win_by_chance_alone() -> None:
     assert 0 <= won.mean() < 0.035  # 1 % and three standard errors
 
 
-def test_a_caption_of_the_same_meaning_is_no_distractor() -> None:
+def test_a_caption_of_the_same_meaning_is_not_a_distractor() -> None:
     features = ArrayFeatures(np.ones((6, 2)))
     meanings = ["a dog"] * 5 + ["a cat"]
     won, against = r_precision(cosine(features, features), np.arange(6), meanings, list("abcdef"))

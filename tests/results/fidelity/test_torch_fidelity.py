@@ -43,7 +43,7 @@ def own_figures(name: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", MAKER.CASES)
-def test_figures_equal_those_kept_of_torch_fidelity(name: str) -> None:
+def test_figures_equal_recorded_ones_of_torch_fidelity(name: str) -> None:
     figures = own_figures(name)
     assert set(figures) == set(KEPT[name])
     assert figures == pytest.approx(KEPT[name], rel=1e-5)
@@ -81,7 +81,7 @@ def figures_of_files(folder: Path) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_figures_of_files_equal_those_kept_of_torch_fidelity(tmp_path: Path) -> None:
+def test_figures_of_files_equal_recorded_ones_of_torch_fidelity(tmp_path: Path) -> None:
     figures = figures_of_files(tmp_path)
     assert set(figures) == set(KEPT_OF_FILES)
     assert figures == pytest.approx(KEPT_OF_FILES, rel=1e-3)

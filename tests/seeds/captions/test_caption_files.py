@@ -134,7 +134,7 @@ def test_a_sample_by_density_has_weights(tmp_path: Path) -> None:
     assert {name for ref in uniform.refs() for name, _ in ref.strata} == {"density"} and len(uniform.refs()) == 8
 
 
-def test_loading_needs_a_reference_alone(tmp_path: Path) -> None:
+def test_loading_needs_only_a_reference(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A dog on a bed.", encoding="utf-8")
     (ref,) = source("captions", tmp_path, min_triples=1).refs()
     (tmp_path / "one.txt").unlink()
@@ -168,7 +168,7 @@ def test_a_broken_file_is_one_message(content: str, message: str, tmp_path: Path
     assert message in str(caught.value) and len(str(caught.value)) < 2500
 
 
-def test_prompts_of_another_script_are_counted_as_such(tmp_path: Path) -> None:
+def test_prompts_in_another_script_are_counted(tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text(
         "犬がソファの上にいる。\nA dog on a bed.\n!!!\nكلب على السرير\n", encoding="utf-8"
     )
@@ -185,7 +185,7 @@ def test_prompts_of_another_script_are_counted_as_such(tmp_path: Path) -> None:
     assert "each is in another script" in message and "English" in message and "lower min_triples" not in message
 
 
-def test_accents_are_no_holes_in_words(tmp_path: Path) -> None:
+def test_accents_do_not_split_words(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("A man at a café table near a cre\u0300che and a ｄｏｇ.", encoding="utf-8")
     seeds = source("captions", tmp_path, words="template", min_triples=0)
     prompt = seeds.load(seeds.refs()[0]).prompt

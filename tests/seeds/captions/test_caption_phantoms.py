@@ -54,7 +54,7 @@ def test_every_class_colour_relation_number_and_level_occurs() -> None:
     assert set(levels) == set("12345") and min(levels.values()) > 80
 
 
-def test_numbers_of_things() -> None:
+def test_numbers_of_objects() -> None:
     with pytest.raises(ValueError, match="at most 2"):
         source("caption_phantoms", fewest=3, most=2)
     seeds = source("caption_phantoms", count=20, fewest=3, most=3, min_triples=2)

@@ -337,7 +337,7 @@ def test_prediction_maps_are_listed_with_their_images(tmp_path, capsys):
     assert "run: " not in text
 
 
-def test_photographs_and_x_rays_are_no_maps(tmp_path):
+def test_photographs_and_x_rays_are_not_maps(tmp_path):
     grey = np.tile(np.linspace(20, 220, 80).astype(np.uint8), (60, 1))
     for number in range(3):
         path = tmp_path / "rays" / f"{number}.png"

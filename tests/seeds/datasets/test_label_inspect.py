@@ -122,7 +122,7 @@ def test_own_class_folders_and_tables(tmp_path):
     assert [looked.found.holds for looked in inspect_path(tmp_path / "skin").looked] == ["labels", "masks"]
 
 
-def test_masks_and_folders_of_cases_are_no_classes(tmp_path):
+def test_masks_and_folders_of_cases_are_not_classes(tmp_path):
     kvasir_archive(tmp_path / "Kvasir-SEG")
     clinicdb_archive(tmp_path / "CVC-ClinicDB")
     for patient in ("patient_1", "patient_2"):

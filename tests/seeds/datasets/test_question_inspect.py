@@ -87,7 +87,7 @@ def test_a_file_with_a_name_of_questions_and_other_content(tmp_path: Path) -> No
     assert looked.line is None
 
 
-def test_metadata_of_patients_is_no_file_of_questions(tmp_path: Path) -> None:
+def test_metadata_of_patients_is_not_a_file_of_questions(tmp_path: Path) -> None:
     picture(tmp_path / "images" / "a.png", 1)
     table(tmp_path / "metadata.csv", [["image", "patient"], ["a", "p"]])
     assert asked(tmp_path) == []

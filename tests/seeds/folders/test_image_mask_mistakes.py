@@ -166,7 +166,7 @@ def test_settings_cannot_climb(key, value):
         ImageMaskFoldersSettings(**{key: value})
 
 
-def test_avoid_comes_from_trusted_places_alone():
+def test_avoid_comes_only_from_trusted_places():
     schema = ImageMaskFoldersSettings.model_json_schema()
     assert schema["properties"]["avoid"]["trusted"] is True
     assert "trusted" not in schema["properties"]["images"]

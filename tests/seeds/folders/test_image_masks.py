@@ -134,12 +134,12 @@ def test_unlabelled_folders(tmp_path):
             source(root).refs()
 
 
-def test_masks_beside_images_are_no_images_when_unlabelled(tmp_path):
+def test_masks_beside_images_are_not_images_when_unlabelled(tmp_path):
     pairs(tmp_path, ["1", "2"], images=".", masks=".", mask_name="{}_mask")
     assert [ref.seed_id for ref in source(tmp_path, labels="none").refs()] == ["1", "2"]
 
 
-def test_exif_turns_image_and_mask_each_by_its_own(tmp_path):
+def test_exif_turns_image_and_mask_separately(tmp_path):
     exif = Pillow.Exif()
     exif[274] = 6
     picture(tmp_path / "images" / "1.jpg", 0, size=(24, 32), exif=exif)

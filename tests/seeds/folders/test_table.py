@@ -165,7 +165,7 @@ def test_tables_outside_the_folder_are_read_by_links_and_broken_links_reported(t
     assert f"{name} is a broken link" in mistake.found
 
 
-def test_a_label_for_each_image_is_no_class(tmp_path):
+def test_a_label_for_each_image_is_not_a_class(tmp_path):
     count = 1010
     table(tmp_path, ["file,label", *(f"a{n},{n}" for n in range(count))], images=0)
     for number in range(count):

@@ -116,7 +116,7 @@ def test_masks_of_another_folder(tmp_path):
     assert not expected["a_0"].flags.writeable
 
 
-def test_an_empty_mask_is_no_lesion(tmp_path):
+def test_an_empty_mask_is_not_a_lesion(tmp_path):
     class_folders(tmp_path, {"a": 1, "b": 1})
     from PIL import Image as Pillow
 

@@ -100,7 +100,7 @@ def test_cad_cap(tmp_path):
     ]
 
 
-def test_other_polyps_and_ulcers_are_no_known_set(tmp_path):
+def test_other_polyps_and_ulcers_are_not_a_known_set(tmp_path):
     class_folders(tmp_path, {"polyp": 1, "ulcer": 1, "normal": 1})
     assert source(tmp_path).classes().names == ("normal", "polyp", "ulcer")
 

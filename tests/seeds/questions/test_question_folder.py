@@ -222,7 +222,7 @@ def test_damaged_images_are_reported_or_left_out(tmp_path: Path) -> None:
     assert len(mistakes_of(source(tmp_path, max_pixels=10))) == 3
 
 
-def test_links_are_followed_and_broken_ones_are_no_file_of_questions(tmp_path: Path) -> None:
+def test_links_are_followed_and_broken_ones_are_not_files_of_questions(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     clef(outside)
     root = tmp_path / "data"

@@ -21,7 +21,7 @@ ORIENTATIONS = ["RAS", "LPS", "LAS", "PIR", "SLA"]
 @pytest.mark.parametrize("codes", ORIENTATIONS)
 @pytest.mark.parametrize("axis", ["axial", "coronal", "sagittal"])
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
-def test_slices_look_alike_for_any_storage_of_the_volume(tmp_path, codes, axis, suffix):
+def test_slices_are_equal_for_any_storage_of_the_volume(tmp_path, codes, axis, suffix):
     canonical = nibabel.Nifti1Image(volume(), np.diag([2.0, 3.0, 4.0, 1.0]))
     target = nibabel.orientations.axcodes2ornt(codes)
     turned = canonical.as_reoriented(

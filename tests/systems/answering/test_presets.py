@@ -70,7 +70,7 @@ def test_vendors_need_a_key_and_permission_to_send_images(name: str, monkeypatch
 
 
 @pytest.mark.parametrize("name", LOCAL)
-def test_local_servers_want_a_model_alone(name: str) -> None:
+def test_local_servers_need_only_a_model(name: str) -> None:
     system = make(name)
     assert system.settings.base_url == f"http://127.0.0.1:{LOCAL[name]}/v1"
     assert [mistake.key for mistake in system.check()] == ["model"]

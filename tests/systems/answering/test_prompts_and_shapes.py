@@ -29,7 +29,7 @@ def outcome(state: CallState = CallState.ANSWERED, text: str = "", parsed: Json 
     return Outcome(address="a", key="k", state=state, text=text, parsed=parsed)
 
 
-def test_templates_put_the_question_and_nothing_else() -> None:
+def test_templates_contain_only_the_question() -> None:
     settings = PromptSettings(prompt="Look. {question} {0} {question.text} {system_prompt}")
     prompt = prompt_of(settings, [ASKS[8]], together=False)
     assert prompt == "Look. How many polyps are in the image? {0} {question.text} {system_prompt}"
@@ -115,7 +115,7 @@ def test_shapes_have_not_changed() -> None:
 
 
 @given(st.integers(min_value=0, max_value=999))
-def test_counts_come_back(count: int) -> None:
+def test_counts_round_trip(count: int) -> None:
     (ask,) = (ask for ask in ASKS if ask.item == "polyps")
     assert str(question_of_ask(ask).parse(said(count, ask.kind))) == str(count)
 
@@ -125,7 +125,7 @@ def test_a_state_is_every_questions(state: CallState) -> None:
     assert words_of(ASKS, outcome(state, "I cannot"), together=True) == [("I cannot", state)] * 18
 
 
-def test_a_text_for_all_is_cut_up_and_what_belongs_to_none_is_malformed() -> None:
+def test_a_text_for_all_questions_is_divided_and_the_rest_is_malformed() -> None:
     text = 'Here you are:\n{"polyps": 2, "text": "No", "9": "lost"}'
     words = dict(
         zip((ask.item for ask in ASKS), words_of(ASKS, outcome(CallState.MALFORMED, text), together=True), strict=True)

@@ -146,7 +146,7 @@ def test_damaged_files_are_mistakes(content: bytes, tmp_path: Path) -> None:
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "git lfs pull"),
     ],
 )
-def test_downloads_that_are_no_checkpoint_are_named(content: bytes, message: str, tmp_path: Path) -> None:
+def test_downloads_other_than_checkpoints_are_named(content: bytes, message: str, tmp_path: Path) -> None:
     """A page saved as PraNet-19.pth is the commonest broken download; converting it does not help."""
     for suffix in (".pth", ".safetensors"):
         path = tmp_path / f"PraNet-19{suffix}"
@@ -162,7 +162,7 @@ def test_a_file_without_weights_lists_its_content(tmp_path: Path) -> None:
         read_state(tmp_path / "c.pth")
 
 
-def test_what_is_no_plain_array_is_refused(tmp_path: Path) -> None:
+def test_tensors_other_than_plain_arrays_are_refused(tmp_path: Path) -> None:
     torch.save({"a.weight": torch.eye(3).to_sparse()}, tmp_path / "sparse.pth")
     torch.save({"a.weight": torch.empty(3, device="meta")}, tmp_path / "meta.pth")
     for name in ("sparse.pth", "meta.pth"):
@@ -172,7 +172,7 @@ def test_what_is_no_plain_array_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ssformer_s", "ssformer_l"])
-def test_ssformer_tells_its_sizes_apart(name: str, tmp_path: Path) -> None:
+def test_ssformers_sizes_are_told_apart(name: str, tmp_path: Path) -> None:
     torch.save({"state_dict": networks.published(name).state_dict()}, tmp_path / "s.pth")
     recognised, network = load_published(tmp_path / "s.pth", ("ssformer_s", "ssformer_l"))
     assert recognised == name

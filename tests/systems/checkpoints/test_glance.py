@@ -44,7 +44,7 @@ class _Evil:
         {"net": STATE, "options": _Evil(), "history": [_Evil()], "device": torch.device("cpu"), "kind": torch.float16},
     ],
 )
-def test_names_come_out_and_nothing_runs(
+def test_names_are_read_without_running_code(
     content: object, new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -60,7 +60,7 @@ def test_safetensors_too(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.one_of(st.binary(max_size=200), st.binary(max_size=60).map(lambda tail: b"\x80\x02" + tail)))
-def test_any_bytes_are_a_mistake_and_no_crash(content: bytes, tmp_path: Path) -> None:
+def test_any_bytes_are_a_mistake_and_not_a_crash(content: bytes, tmp_path: Path) -> None:
     for name in ("c.pth", "c.safetensors"):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(MedtestError):

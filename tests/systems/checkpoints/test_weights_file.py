@@ -65,7 +65,7 @@ def test_an_impossible_size_is_refused(size: object, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", ["[" * 100_000, "[]", "7", "{", "null"])
-def test_a_malformed_header_is_no_crash(header: str, tmp_path: Path) -> None:
+def test_a_malformed_header_does_not_crash(header: str, tmp_path: Path) -> None:
     path = _write(tmp_path / "w.safetensors", lambda _: None, header=header)
     assert not is_ours(path)
     with pytest.raises(MedtestError):

@@ -29,7 +29,7 @@ def test_resizing_equals_tensorflow_1() -> None:
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 20), st.integers(1, 20))
-def test_resizing_is_that_of_numpy(height: int, width: int, to_height: int, to_width: int) -> None:
+def test_resizing_matches_numpy(height: int, width: int, to_height: int, to_width: int) -> None:
     image = np.random.default_rng(height * width).standard_normal((height, width, 2))
     tensor = torch.from_numpy(image).permute(2, 0, 1)[None]
     got = deformation.legacy_resize(tensor, to_height, to_width)[0].permute(1, 2, 0).numpy()
@@ -49,7 +49,7 @@ def test_pooling_pads_as_tensorflow_does(size: int) -> None:
     assert np.array_equal(network_of.pool_same(x)[0].permute(1, 2, 0).numpy(), np.array(expected))
 
 
-def test_a_deformable_convolution_is_that_of_scipy() -> None:
+def test_a_deformable_convolution_matches_scipy() -> None:
     torch.manual_seed(1)
     module = DeformableConv(5, 4).eval()
     torch.nn.init.normal_(module.conv2d.weight, std=0.6)
@@ -109,7 +109,7 @@ def test_the_gradient_goes_through_the_singular_value_not_through_its_vectors() 
     assert np.abs(module.weight.grad.flatten(1).numpy() - expected).max() < 1e-9
 
 
-def test_an_aggregation_begins_as_identity_and_is_that_of_numpy() -> None:
+def test_an_aggregation_begins_as_identity_and_matches_numpy() -> None:
     torch.manual_seed(4)
     module = Aggregation(9, "TLFA1").eval()
     x = torch.randn(1, 9, 8, 8)

@@ -115,7 +115,7 @@ def _mined(module: LesionMining, features: NDArray[np.float64], share: NDArray[n
     return np.asarray((pixels + pixels * weight[:, None]).T.reshape(channels, height, width))
 
 
-def test_lesion_mining_is_that_of_numpy() -> None:
+def test_lesion_mining_matches_numpy() -> None:
     torch.manual_seed(4)
     module = LesionMining(6, points=9, hidden=5).double().eval()
     features = torch.randn(2, 6, 5, 7, dtype=torch.float64)
@@ -227,7 +227,7 @@ def test_as_is_takes_sides_that_are_multiples_of_eight(tmp_path: Path) -> None:
     assert [answer.mask.shape for answer in got] == [(224, 240), (256, 256)]
 
 
-def test_what_has_too_few_pixels_is_refused() -> None:
+def test_images_of_unfit_sizes_are_refused() -> None:
     network = networks.make(networks.COMPACT["dsinet"])
     with pytest.raises(MedtestError, match="multiples of 8"):
         network(torch.zeros(1, 3, 48, 48))

@@ -90,7 +90,7 @@ def repeated(number: int, repeat: int = 0) -> Address:
     return Address(dataset="d", seed_id=f"s{number}", relation="unchanged", severity=0, frame=0, repeat=repeat)
 
 
-def test_an_unchanged_copy_of_a_picture_is_no_second_drawing(folder: Path, tmp_path: Path) -> None:
+def test_an_unchanged_copy_of_a_picture_is_not_a_second_drawing(folder: Path, tmp_path: Path) -> None:
     (folder / "d" / "s0").mkdir()
     (folder / "d" / "s0" / "unchanged_s0_f0_r0.png").write_bytes(PNG)  # a copy of the source's
     (folder / "d" / "s0" / "unchanged_s0_f0_r1.png").write_bytes(encode("images", draw_noise(1)))

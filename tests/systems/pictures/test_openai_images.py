@@ -35,7 +35,7 @@ def served(url: str = "/files/a.png", name: str = "PNG", **reply: Any) -> dict[s
     return {"request": {"method": "GET", "path": url}, "reply": {"status": 200, "body": {"file": name}, **reply}}
 
 
-def test_a_picture_comes_as_openai_sends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_has_the_format_of_openai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGE_KEY", KEY)
     with playing(exchanges("openai_images")) as vendor:
         price = {"m": {"input": 5.0, "output": 30.0}}
@@ -96,7 +96,7 @@ def test_moderation_in_each_form_is_one_state_asked_once(tmp_path: Path, played:
 
 
 @pytest.mark.parametrize("status", [400, 422, 500])
-def test_a_wrong_request_is_no_moderation(tmp_path: Path, status: int) -> None:
+def test_a_wrong_request_is_not_moderation(tmp_path: Path, status: int) -> None:
     body = {"error": {"code": "invalid_value", "message": "a red dog on a table, moderation: no such size"}}
     body["error"]["message"] = "no such size for 'a red dog on a table, under moderation'"
     with playing(replying(status, body)) as vendor:
@@ -105,7 +105,7 @@ def test_a_wrong_request_is_no_moderation(tmp_path: Path, status: int) -> None:
     assert isinstance(output(result), str) and "[prompt]" in output(result)  # an ERROR, without the prompt's words
 
 
-def test_what_is_no_picture_is_malformed(tmp_path: Path) -> None:
+def test_invalid_pictures_are_malformed(tmp_path: Path) -> None:
     with playing(first_image({"b64_json": base64.b64encode(PNG[:200]).decode()})) as vendor:
         (result,) = ask(make_system(OpenAIImages, vendor, path="/v1"), tmp_path)
     assert output(result).state == "malformed" and "truncated" in output(result).why

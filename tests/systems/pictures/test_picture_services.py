@@ -54,7 +54,7 @@ def answered(name: str, folder: Path, **settings: Any) -> Any:
         ("huggingface_endpoint", {"router": False, "width": None, "height": None}),
     ],
 )
-def test_a_picture_comes_as_the_service_sends_it(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_picture_has_the_format_of_the_service(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
     if name == "huggingface_endpoint":
         with playing(exchanges(name)) as vendor:
             answer = output(ask(of(name, vendor, **settings, base_url=vendor.base), tmp_path)[0])

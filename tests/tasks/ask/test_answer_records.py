@@ -121,7 +121,7 @@ def test_cells_agree_with_statsmodels_and_scipy() -> None:
     assert list(cells["p_holm"]) == pytest.approx(multipletests(expected_p, method="holm")[1])
 
 
-def test_images_of_a_patient_are_no_independent_cases() -> None:
+def test_images_of_a_patient_are_not_independent_cases() -> None:
     rows = []
     for image in range(12):
         patient = {"cluster": f"p{image // 4}"}

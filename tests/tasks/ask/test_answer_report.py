@@ -173,7 +173,7 @@ def test_terminal_counts_answers_to_sources_not_images(ran: Any) -> None:
     assert f": mean of {len(sources)} source cases: accuracy " in on_sources(material)
 
 
-def test_a_simulation_is_called_so_wherever_it_is_shown(ran: Any) -> None:
+def test_a_simulation_is_named_as_such_everywhere(ran: Any) -> None:
     _, home, outcome, done = ran
     assert outcome.systems[1].record_name == "sim-simulated"
     assert set(records(outcome, 1).system) == {"sim-simulated"}

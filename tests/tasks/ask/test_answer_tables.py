@@ -40,7 +40,7 @@ def newcombe(k: float, n: float, k0: float, n0: float) -> tuple[float, float]:
     return joined(k / n, wilson_ends(k, n), k0 / n0, wilson_ends(k0, n0))
 
 
-def test_newcombes_interval_is_his_own() -> None:
+def test_newcombes_interval_matches_his_paper() -> None:
     # R. G. Newcombe, Statistics in Medicine 17 (1998), table II, method 10: 56/70 - 48/80.
     assert newcombe(56, 70, 48, 80) == pytest.approx((0.0524, 0.3339), abs=5e-5)
     assert newcombe(9, 10, 3, 10) == pytest.approx((0.1705, 0.8090), abs=5e-5)

@@ -66,7 +66,7 @@ def test_measures_are_scikit_learn_on_the_same_cases():
     assert row(table, "relations", "kappa").after == pytest.approx(np.mean(cells[1:]), abs=1e-6)
 
 
-def test_the_interval_of_accuracy_is_that_of_paired_means():
+def test_the_interval_of_accuracy_matches_paired_means():
     """Accuracy is a mean of zeros and ones, so the table of means must agree on the same records."""
     before, after = two()
     for frame in (before, after):

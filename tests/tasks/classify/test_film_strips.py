@@ -77,7 +77,7 @@ def test_no_strip_is_left_if_images_may_not_be_stored(ran):
     assert sample_index(folder, FILMS.index) == [] and not list((folder / "samples").glob("film*"))
 
 
-def test_a_seed_that_is_gone_is_reported_and_harms_nothing(ran):
+def test_a_missing_seed_is_reported_and_harms_nothing(ran):
     suite, invocation, folder, films = ran
     gone = replace(films[0], seed_id="shade-999")
     problems = drawn(suite, invocation, folder, [gone, films[1]])

@@ -47,7 +47,7 @@ def test_accuracy_and_published_figures_are_shown_side_by_side():
     assert "Flip probability" not in words and "Phantom" not in words
 
 
-def test_phantoms_are_called_so_in_every_section_and_table():
+def test_phantoms_are_named_as_such_in_every_section_and_table():
     tables = make_tables(phantom=True, frames=4, severities=(1, 2))
     html = page(tables)
     assert html.count("Phantom images:") == 4
@@ -95,7 +95,7 @@ def test_the_melanoma_tables_are_shown_too():
     assert "9.52 %" in words and "ResNet152" in words and "0.49" in words
 
 
-def test_a_type_without_any_comparison_says_none():
+def test_a_type_without_any_comparison_is_shown_with_none():
     tables = make_tables(frames=3, errors=1.0)
     assert "none" in plain(page(tables))
 

@@ -55,7 +55,7 @@ def material_of(run_records: Records, folder: Path) -> Material:
     return Material(folder=folder, wanted=WANTED, tables=tables_of(run_records, WANTED))
 
 
-def test_a_miss_rate_of_a_few_judged_relations_is_no_headline() -> None:
+def test_a_miss_rate_of_a_few_judged_relations_is_not_in_the_headline() -> None:
     run_records = records(2, no_predicates)
     results = results_of(run_records)
     row = results._missed("relations")
@@ -138,7 +138,7 @@ def test_a_floor_without_a_second_picture_is_not_measured(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("seeds", "shown"), [(2, False), (4, True)])
-def test_an_error_rate_of_a_few_judged_prompts_is_no_headline(seeds: int, shown: bool, tmp_path: Path) -> None:
+def test_an_error_rate_of_a_few_judged_prompts_is_not_in_the_headline(seeds: int, shown: bool, tmp_path: Path) -> None:
     material = material_of(records(seeds, failing(0.5, steady=True)), tmp_path)
     page = report_page(material)
     value = page["cards"][0]["value"]

@@ -232,7 +232,7 @@ def test_records_without_words_are_judged_the_same() -> None:
             assert _none(again[name]) == _none(row[name])
 
 
-def test_a_look_of_a_text_equals_that_of_the_scene() -> None:
+def test_a_look_at_the_text_equals_a_look_at_the_scene() -> None:
     for row in rows(4, faulty, seed=6):
         if not row["scene"]:
             continue

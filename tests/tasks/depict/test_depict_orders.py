@@ -65,7 +65,7 @@ def test_an_exchanged_side_must_be_seen_in_both_pictures(before: str, after: str
     assert pair.right[ENTITIES] is True
 
 
-def test_a_finding_that_was_not_drawn_cannot_change_sides() -> None:
+def test_an_undrawn_finding_cannot_change_sides() -> None:
     assert judged(scene_of(), scene_of()).right[ATTRIBUTES] is False
 
 

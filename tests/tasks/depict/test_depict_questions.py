@@ -37,7 +37,7 @@ def _answers(scene: Scene, pool: Pool = RED_DOGS_ON_SOFA) -> dict[tuple[str, ...
     }
 
 
-def test_colour_number_and_relations_of_a_missing_thing_are_not_asked() -> None:
+def test_colour_number_and_relations_of_a_missing_object_are_not_asked() -> None:
     assert _answers(_scene(SOFA, CUP, triples=[(1, "near", 0)])) == {
         ("entities", "dog"): False,
         ("entities", "sofa"): True,

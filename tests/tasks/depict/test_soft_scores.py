@@ -156,7 +156,7 @@ def test_the_table_has_soft_scores_with_intervals_beside_the_rates() -> None:
     assert "prompt" not in set(plain["kind"])
 
 
-def test_the_summary_reports_once_that_there_are_none() -> None:
+def test_the_summary_reports_missing_soft_scores_once() -> None:
     silent = records(4, reader={"name": "orders", "readers": {"endoscopy": {"name": "ask", "soft": True}}})
     tables = depict_tables(silent)
     assert tables is not None

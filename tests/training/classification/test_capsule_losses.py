@@ -47,7 +47,7 @@ def test_agdns_cross_entropies_match_numpy() -> None:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25)
-def test_agdns_consistency_is_that_of_numpy(seed: int) -> None:
+def test_agdns_consistency_matches_numpy(seed: int) -> None:
     outputs = _outputs(12, seed)
     truth = torch.from_numpy(np.random.default_rng(seed).integers(0, 3, 12))
     got1, got2 = consistency_losses(outputs, truth)
@@ -119,7 +119,7 @@ def _maps(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(2 * rng.standard_normal((count, 2, 6, 8))), torch.from_numpy(masks)
 
 
-def test_dsinets_dice_is_that_of_numpy() -> None:
+def test_dsinets_dice_matches_numpy() -> None:
     logits, masks = _maps(4, 2)
     shares = special.softmax(logits.numpy(), axis=1)
     for i, got in enumerate(dice_losses(logits, masks).tolist()):
@@ -135,7 +135,7 @@ def test_dsinets_dice_is_that_of_numpy() -> None:
 
 @pytest.mark.parametrize("pooling", ["released", "mean"])
 @pytest.mark.parametrize("seed", range(6))
-def test_dsinets_interaction_is_that_of_numpy(pooling: str, seed: int) -> None:
+def test_dsinets_interaction_matches_numpy(pooling: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     classes = rng.standard_normal((9, 3))
     maps = _maps(9, seed)[0].numpy() + 3 * rng.standard_normal((9, 2, 1, 1))

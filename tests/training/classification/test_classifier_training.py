@@ -99,7 +99,7 @@ def test_the_middle_of_an_image_is_kept():
 
 
 @given(st.integers(0, 10_000), st.floats(0.05, 0.6), st.integers(2, 9))
-def test_patients_are_held_out_whole(tmp_path_factory, seed, share, patients):
+def test_no_patient_is_split(tmp_path_factory, seed, share, patients):
     names = [f"p{index % patients}" for index in range(12)]
     cases = small_set(tmp_path_factory.mktemp("cases"), side=64, clusters=names)
     inside, outside = held_out(cases, share=share, seed=seed)
@@ -148,7 +148,7 @@ def test_an_epoch_passes_every_case_once(tmp_path):
     np.testing.assert_array_equal(first.images, again.images)
 
 
-def test_balanced_batches_hold_both_classes_alike(tmp_path):
+def test_balanced_batches_hold_both_classes_equally(tmp_path):
     cases = small_set(tmp_path)
     members = np.array([0, 2, 4, 6, 8, 1])  # five benign, one melanoma
     recipe = load_recipe("compact", {"balanced": True, "small": 0.5, "steps": 10, "batch": 4})

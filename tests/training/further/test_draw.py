@@ -61,7 +61,7 @@ def test_a_single_patient_cannot_be_split():
         split(_refs(10, 1), [str(i) for i in range(10)], held_out=2, seed=0)
 
 
-def test_balanced_draws_take_every_image_and_relation_alike():
+def test_balanced_draws_take_every_image_and_relation_equally_often():
     refs = dict(enumerate(_refs(90)))
     slots = draw_slots(refs, SHAPE, count=90, order="balanced", seed=0)
     assert Counter(slot.index for slot in slots) == Counter(range(90))

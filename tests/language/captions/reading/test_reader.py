@@ -30,7 +30,7 @@ def test_style_tags_are_kept_and_not_read_as_objects() -> None:
         ("The door is not red.", (("door", "red"),), ()),
     ],
 )
-def test_what_is_denied_is_absent_from_the_pool(
+def test_denied_objects_are_absent_from_the_pool(
     text: str, absent: tuple[tuple[str, ...], ...], triples: tuple[tuple[str, str, str], ...] | None
 ) -> None:
     reading = read_prompt(text)
@@ -46,13 +46,13 @@ def test_the_agent_of_a_passive_acts() -> None:
     assert reading.pool.named() == (("horse", "pulling", "boat"),)
 
 
-def test_a_size_is_no_count() -> None:
+def test_a_size_is_not_a_count() -> None:
     reading = read_prompt("Colonoscopy image of a polyp, 5 mm, Paris Is")
     assert [(entity.name, entity.count) for entity in reading.pool.entities] == [("polyp", 1)]
     assert reading.measures == ((0, "5 mm"), (0, "Paris Is"))
 
 
-def test_a_size_in_brackets_leaves_nothing_to_doubt() -> None:
+def test_a_size_in_brackets_is_read_without_doubt() -> None:
     reading = read_prompt("Colonoscopy image of a polyp (5 mm)")
     assert (reading.measures, reading.confidence) == (((0, "5 mm"),), "medium")
 
@@ -78,7 +78,7 @@ def test_a_misspelt_word_is_the_nearest_word() -> None:
         ("a girl aged 10 holding a ball", ReadingReason.UNCLEAR),  # ten holdings
     ],
 )
-def test_what_is_not_understood_is_refused_with_a_reason(text: str, reason: ReadingReason) -> None:
+def test_unreadable_texts_are_refused_with_a_reason(text: str, reason: ReadingReason) -> None:
     reading = read_prompt(text)
     assert reason in reading.reasons
     assert not reading.is_understood
