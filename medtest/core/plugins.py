@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from medtest.core.errors import MedtestError, Mistake, nearest_name
-from medtest.core.files.paths import conf_folder
+from medtest.core.files.paths import conf_folder, read_yaml
 
 Family: TypeAlias = Literal["relations", "systems", "seeds", "readers", "oracles", "tasks", "tables"]
 FAMILIES: tuple[Family, ...] = ("relations", "systems", "seeds", "readers", "oracles", "tasks", "tables")
@@ -172,7 +172,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     """
     where, fix = f"{path.parent.name}/{path.name}", "correct the file, or uninstall its package"
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = read_yaml(path)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         raise Mistake(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
+from medtest.core.files.paths import read_yaml
 
 
 def columns_in(module: str, table: str) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def columns_in(module: str, table: str) -> tuple[str, ...]:
 
 @cache
 def _listed(file: Path) -> Mapping[str, str]:
-    content: Mapping[str, str] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    content: Mapping[str, str] = read_yaml(file)
     return content
 
 

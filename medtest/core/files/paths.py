@@ -1,10 +1,11 @@
-"""Paths of medtest's own files, in a checkout and in an installed wheel, and of the folders that runs write to."""
+"""Medtest's own files, in a checkout and in an installed wheel, and paths of the folders that runs write to."""
 
 from __future__ import annotations
 
 import os
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 STORE = "mlruns"
 DATABASE = "mlflow.db"
@@ -35,6 +36,23 @@ def suites_folder() -> Path:
 def package_folder() -> Path:
     """Return the folder of the installed package, with its weights, bundled objects and fonts."""
     return _PACKAGE
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the content of a YAML file of medtest's, or of a package that is installed beside it.
+
+    The library's C loader is ten times faster. It can be made to crash: files of strangers are not for it.
+
+    Raises:
+        yaml.YAMLError: It is not well-formed.
+    """
+    import yaml
+
+    text = path.read_text(encoding="utf-8")
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except yaml.YAMLError:
+        return yaml.safe_load(text)  # its messages are the same everywhere
 
 
 def path_from_here(path: Path) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from medtest.core.files.paths import read_yaml
 from medtest.core.scenes import NamedTriple
 from medtest.language.captions import inflection
 
@@ -150,10 +151,8 @@ class Vocabulary:
 @cache
 def vg150() -> Vocabulary:
     """Return medtest's vocabulary, cached."""
-    import yaml
-
-    split = yaml.safe_load(SPLIT.read_text(encoding="utf-8"))
-    entries = yaml.safe_load(CLASSES.read_text(encoding="utf-8"))
+    split = read_yaml(SPLIT)
+    entries = read_yaml(CLASSES)
     phrases = {predicate: predicate for predicate in (*split["predicates"], *split["further_predicates"])}
     phrases |= split["merged_predicates"]
     for predicate, phrases_of in split["predicate_phrases"].items():

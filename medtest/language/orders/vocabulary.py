@@ -9,8 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from medtest.core.files.paths import read_yaml
 from medtest.language.captions import inflection
 
 WORDS = Path(__file__).with_name("words.yaml")
@@ -156,7 +155,7 @@ class OrderVocabulary:
 @cache
 def vocabulary() -> OrderVocabulary:
     """Return the vocabulary."""
-    data = yaml.safe_load(WORDS.read_text(encoding="utf-8"))
+    data = read_yaml(WORDS)
     lists = ("colours", "single", "several", "articles", "negations", "doubts", "normal", "ages", "fillers", "breaks")
     return OrderVocabulary(
         modalities={name: _modality(name, fields) for name, fields in data["modalities"].items()},

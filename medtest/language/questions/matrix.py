@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from medtest.core.errors import Mistake, UserMistakes, nearest_name
+from medtest.core.files.paths import read_yaml
 from medtest.language.questions.answers.extract.place import CELLS
 from medtest.language.questions.answers.kinds import KINDS
 from medtest.language.questions.questions import Question, by_name, official
@@ -106,9 +107,7 @@ class Matrix:
 @cache
 def default_matrix() -> Matrix:
     """Return medtest's matrix."""
-    import yaml
-
-    content = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content = read_yaml(FILE)
     return Matrix(shipped=_read(content, FILE.name))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.core.cases import Ask
+from medtest.core.files.paths import read_yaml
 from medtest.language.questions.answers.parse import parse, parse_all
 from medtest.language.questions.answers.values.answer import Answer
 from medtest.language.questions.values import Kind
@@ -139,7 +140,6 @@ def _others() -> Mapping[str, str]:
 
 
 def _content() -> dict[str, list[dict[str, Any]]]:
-    import yaml
 
-    content: dict[str, list[dict[str, Any]]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content: dict[str, list[dict[str, Any]]] = read_yaml(FILE)
     return content

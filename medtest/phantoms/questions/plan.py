@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
+
+from medtest.core.files.paths import read_yaml
 
 ROWS, COLUMNS = ("upper", "center", "lower"), ("left", "center", "right")
 CELLS: tuple[str, ...] = tuple(
@@ -142,7 +143,7 @@ def _scene(fields: dict[str, Any]) -> QuestionScene:
 
 
 SCENES: tuple[QuestionScene, ...] = tuple(
-    _scene(fields) for fields in yaml.safe_load(Path(__file__).with_name("scenes.yaml").read_text(encoding="utf-8"))
+    _scene(fields) for fields in read_yaml(Path(__file__).with_name("scenes.yaml"))
 )
 """Scenes of the first twenty pictures."""
 

@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from medtest.core.errors import NotApplicable
+from medtest.core.files.paths import read_yaml
 from medtest.core.scenes import Pool
 from medtest.language.captions.controlled.tagging import Tagger
 from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
@@ -36,7 +35,7 @@ _CLAUSE_ENDS = frozenset((Tag.STOP, Tag.COMMA))
 
 @cache
 def _lists() -> dict[str, Any]:
-    lists: dict[str, Any] = yaml.safe_load(FITTING.read_text(encoding="utf-8"))
+    lists: dict[str, Any] = read_yaml(FITTING)
     return lists
 
 

@@ -14,8 +14,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-import yaml
-
+from medtest.core.files.paths import read_yaml
 from medtest.core.scenes import NamedTriple, Pool
 from medtest.language.captions.vocabulary import vg150
 
@@ -103,12 +102,12 @@ def _by_predicate(triples: Iterable[NamedTriple], end: int) -> dict[str, frozens
 
 @cache
 def _word_set(key: str) -> frozenset[str]:
-    return frozenset(yaml.safe_load(ALIKE.read_text(encoding="utf-8"))[key])
+    return frozenset(read_yaml(ALIKE)[key])
 
 
 @cache
 def _alike() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(group) for group in yaml.safe_load(ALIKE.read_text(encoding="utf-8"))["alike"])
+    return tuple(frozenset(group) for group in read_yaml(ALIKE)["alike"])
 
 
 def postures() -> frozenset[str]:

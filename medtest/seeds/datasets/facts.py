@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from medtest.core.files.paths import read_yaml
 
 FILE = Path(__file__).parent / "facts.yaml"
 
@@ -104,7 +104,7 @@ class Mixture:
 
 @cache
 def _content() -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content: dict[str, Any] = read_yaml(FILE)
     return content
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from medtest.core.errors import Mistake, UserMistakes
 from medtest.core.files.images import BadFileError, read_bytes
+from medtest.core.files.paths import read_yaml
 
 MOST_PIXELS_WORTH = 3_000_000
 """Bound on a table's size, in the units of :func:`read_bytes` (64 MB)."""
@@ -82,7 +81,7 @@ class Sheet:
 
 def usual_columns(kind: str) -> tuple[str, ...]:
     """Return the usual names of columns of a kind (``columns.yaml``), in order of preference."""
-    return tuple(yaml.safe_load(Path(__file__).with_name("columns.yaml").read_text(encoding="utf-8"))[kind])
+    return tuple(read_yaml(Path(__file__).with_name("columns.yaml"))[kind])
 
 
 def column_name(text: str) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
-import yaml
+from medtest.core.files.paths import read_yaml
 
 
 class Topic(StrEnum):
@@ -45,7 +45,7 @@ LISTS = frozenset({Topic.ABNORMALITIES, Topic.LANDMARKS, Topic.TOOLS})
 CLOSED = frozenset({Topic.REMOVED, Topic.EASY, Topic.BOX, Topic.TEXT, Topic.SHOWN})
 ABOUT_TOOLS = frozenset({Topic.TOOL_COUNT, Topic.TOOL_PLACE, Topic.TOOLS})
 
-WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+WORDS = read_yaml(Path(__file__).with_name("words.yaml"))
 """The product's vocabulary, ``words.yaml``."""
 _RULES = [(Topic(topic), [re.compile(word) for word in words]) for topic, *words in WORDS["rules"]]
 _PRESUMES = re.compile(WORDS["presumes"])

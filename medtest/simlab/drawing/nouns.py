@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import yaml
-
+from medtest.core.files.paths import read_yaml
 from medtest.phantoms.scenes import CLASSES
 
 _PLURALS = {"person": ("people", "persons"), "sheep": ("sheep",), "man": ("men",), "woman": ("women",)}
@@ -43,7 +42,7 @@ def _plurals(word: str) -> tuple[str, ...]:
 @cache
 def nouns() -> dict[tuple[str, ...], DrawnNoun]:
     """Return every known form, as a tuple of words."""
-    table = yaml.safe_load(Path(__file__).with_name("nouns.yaml").read_text(encoding="utf-8"))
+    table = read_yaml(Path(__file__).with_name("nouns.yaml"))
     forms: dict[tuple[str, ...], DrawnNoun] = {}
     for name in CLASSES:
         for word in (name, *table.get(name, ())):

@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field, model_validator
 
 from medtest.core.errors import did_you_mean
+from medtest.core.files.paths import read_yaml
 from medtest.training.settings.recipe import RecipeTable
 
 FOLDER = Path(__file__).parent / "presets"
@@ -105,5 +105,5 @@ class Defence(RecipeTable):
 @cache
 def presets(name: str) -> dict[str, dict[str, Any]]:
     """Return a method's presets by variant."""
-    variants: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    variants: dict[str, dict[str, Any]] = read_yaml(FOLDER / f"{name}.yaml")
     return variants

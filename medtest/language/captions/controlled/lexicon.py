@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from medtest.core.files.paths import read_yaml
 from medtest.language.captions.inflection import singular
 from medtest.language.captions.vocabulary import vg150
 
@@ -48,9 +49,7 @@ class Lexicon:
 @cache
 def lexicon() -> Lexicon:
     """Return the lexicon, cached."""
-    import yaml
-
-    content: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content: dict[str, Any] = read_yaml(FILE)
     lists = {name: _listed(value) for name, value in content.items() if isinstance(value, str)}
     lists["compounds"] |= _compounds()
     forms: dict[str, dict[str, str]] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from medtest.core.files.paths import read_yaml
 from medtest.language.captions.controlled.lexicon import animate
 from medtest.language.captions.inflection import singular
 
@@ -49,9 +50,7 @@ class ContentWords:
 @cache
 def content() -> ContentWords:
     """Return the words of content, cached."""
-    import yaml
-
-    listed = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    listed = read_yaml(FILE)
     sets = {name: frozenset(text.split()) for name, text in listed.items() if name not in ("measures", "garments")}
     garments = {singular(word): word for word in listed["garments"].split()}
     return ContentWords(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from medtest.core.files.paths import read_yaml
 from medtest.language.captions.controlled.lexicon import known_noun, lexicon
 from medtest.language.captions.controlled.prepositions import continues
 from medtest.language.captions.controlled.tokens import STOP
@@ -178,9 +179,8 @@ def _without_modality(text: str, lists: _Lists) -> tuple[str, list[str], list[st
 
 @cache
 def _lists() -> _Lists:
-    import yaml
 
-    content = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content = read_yaml(FILE)
     verbs, sure = ("|".join(content[name].split()) for name in ("commands", "sure_commands"))
     pictures = "|".join(f"{word}s?" for word in content["pictures"].split())
     described = r"(?:[\w-]+\s+){0,3}?"

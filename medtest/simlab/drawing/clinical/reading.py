@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from medtest.core.files.paths import read_yaml
 
 NOUNS = Path(__file__).with_name("nouns.yaml")
 FILM, SCOPE, CAPSULE = "film", "scope", "capsule"
@@ -73,7 +73,7 @@ class ClinicalPrompt:
 @cache
 def nouns() -> dict[str, Any]:
     """Return the content of ``nouns.yaml``."""
-    return dict(yaml.safe_load(NOUNS.read_text(encoding="utf-8")))
+    return dict(read_yaml(NOUNS))
 
 
 @lru_cache(maxsize=4096)

@@ -8,10 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from medtest.core.files.paths import read_yaml
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""C loader of the library if available, ten times faster."""
 _OTHER = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -19,7 +17,7 @@ _OTHER = re.compile(r"\{\{(\w+)\}\}")
 def _content(module: str) -> Mapping[str, Any]:
     path = Path(module)
     file = path.with_name("patterns") / f"{path.stem}.yaml"
-    content: dict[str, Any] = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506
+    content: dict[str, Any] = read_yaml(file)
     return content
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from medtest.core.files.paths import read_yaml
 from medtest.language.questions.answers.scope import negated
 
 FILE = Path(__file__).with_name("lexicon.yaml")
@@ -17,9 +18,7 @@ _NON = re.compile(r"\bnon-\s?\Z")
 @cache
 def sections() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Return every section: canonical names, with the words for each."""
-    import yaml
-
-    content = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    content = read_yaml(FILE)
     return {
         section: {name: tuple(str(word) for word in words) for name, words in entries.items()}
         for section, entries in content.items()
