@@ -1,9 +1,9 @@
 """A server that runs commands in forks of a process which has their libraries, so that none imports them again.
 
 Importing MLflow and torch takes a command, and the worker it starts, longer than everything else that it does at
-reduced size. :class:`CommandServer` puts a ``python`` and a ``medtest`` into a folder for ``PATH``; what is started by
-those names runs the same main function in a fork of the server, with the caller's arguments, environment, working
-directory and standard files. Its workers come from a fork server of the product's own, which is forked as well.
+reduced size. :class:`CommandServer` puts a ``python`` and a ``medtest`` into a folder for ``PATH``; a process started
+by these names runs the same main function in a fork of the server, with the caller's arguments, environment, working
+directory and standard files. Its workers come from a fork server of the product, which is forked as well.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from medtest.cli.bootstrap import quiet_libraries  # noqa: E402
 from medtest.report.tracking.store import configure  # noqa: E402
 
 # Commands and MLflow set variables of the environment. All tests have them from the start: a new variable needs
-# another fork server for workers, which imports everything once more.
+# another fork server for workers, which imports everything again.
 quiet_libraries()
 configure()
 
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Collect without the garbage collector, and draw no examples from the constants of our modules."""
     gc.disable()
     if settings.get_current_profile_name() == "medtest":
-        # reading 1,200 files takes ten seconds, and examples would depend on what was imported before
+        # reading 1,200 files takes ten seconds, and examples would depend on earlier imports
         providers._get_local_constants = providers.Constants
 
 
@@ -65,7 +65,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported to collect the tests out of later garbage collections, and collect more rarely.
+    """Leave modules imported to collect the tests out of later garbage collections, and collect more rarely.
 
     With the usual thresholds, collections take a twentieth of the tests' time.
     """

@@ -187,7 +187,7 @@ def records(seeds: int, draw: Draw = right, reader: Mapping[str, Any] | None = N
 
 
 def failing(share: float, *, steady: bool) -> Draw:
-    """Return a service that leaves out what was named last in a share of pictures.
+    """Return a service that leaves out the last entity in a share of pictures.
 
     Args:
         share: Share of all pictures.

@@ -97,7 +97,7 @@ def keep_pictures(folder: Path, images: Sequence[Image]) -> None:
 
 
 def run(folder: Path, seeds: int, draw: Callable[[int, str], Image]) -> Records:
-    """Return the records of a run of sources, ``unchanged`` and ``ec``, whose pictures lie in a folder."""
+    """Return the records of a run of sources, ``unchanged`` and ``ec``, whose pictures are in a folder."""
     rows, images = [], []
     for seed in range(seeds):
         for relation, content in (("source", pool(seed)), ("unchanged", pool(seed)), ("ec", pool(seed + 7))):

@@ -153,7 +153,7 @@ def exit_code(program: Callable[[], object]) -> int:
         if isinstance(ended.code, str):
             sys.stderr.write(f"{ended.code}\n")
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # noqa: BLE001 - what an interpreter does with it
+    except BaseException:  # noqa: BLE001 - as an interpreter does
         traceback.print_exc()
         return 1
     finally:
@@ -176,7 +176,7 @@ class _Fork:
 
 
 def lend_workers() -> processes.ForkServer:
-    """Take this process's workers from a fork of it as it is now, with modules and nothing else."""
+    """Take this process's workers from a fork of its present state, with modules and nothing else."""
     own_end, other_end = socket.socketpair()
     parent = os.getpid()
     pid = os.fork()
@@ -195,7 +195,7 @@ def lend_workers() -> processes.ForkServer:
     limits = processes._inherited({})[3:]
 
     def server(start: processes.WorkerStart) -> processes.ForkServer:
-        """Return the fork, or a server of its own where a limit was set since."""
+        """Return the fork, or a new server if a limit was set since."""
         return lent if processes._inherited({})[3:] == limits else own(start)
 
     processes._server = server

@@ -1,4 +1,4 @@
-"""Files for schedulers and containers do what their comments say, as far as this can be tried without them."""
+"""Files for schedulers and containers work as documented, as far as this can be tried without them."""
 
 from __future__ import annotations
 

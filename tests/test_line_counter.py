@@ -1,4 +1,4 @@
-"""The counter of lines and branches finds what coverage.py finds."""
+"""The counter of lines and branches agrees with coverage.py."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def test_a_ledger_that_cannot_be_written_stops_and_is_no_verdict(tmp_path: Path)
         assert before < 20
         outcomes = ask_all(tmp_path, server.base_url, questions(20))
     assert [outcome.state for outcome in outcomes] == [CallState.ANSWERED] * 20
-    assert server.counts["received"] <= 20 + 1  # at most what was under way is asked twice
+    assert server.counts["received"] <= 20 + 1  # at most the call under way is repeated
 
 
 def test_progress_counts(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def fetched(url: str, *, loopback: bool = True, **more: Any) -> bytes:
     "address",
     [
         "127.0.0.1",
-        "0.0.0.0",  # noqa: S104 - what must not be reached
+        "0.0.0.0",  # noqa: S104 - must not be reached
         "10.0.0.1",
         "172.16.3.4",
         "192.168.1.1",

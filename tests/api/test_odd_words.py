@@ -1,4 +1,4 @@
-"""No text of a server ends a run or is paid for twice: replies are recorded, whatever characters they hold."""
+"""No text of a server ends a run or is paid for twice: replies are recorded with any characters."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def block(shape: tuple[int, int, int], low: tuple[int, int, int], high: tuple[in
 
 
 def test_variability_of_a_block_is_that_of_a_ruler() -> None:
-    """A block of 10 × 10 × 20 voxels against a box two voxels shorter in x: a tenth lies outside."""
+    """A block of 10 × 10 × 20 voxels against a box two voxels shorter in x: a tenth is outside."""
     mask = block((20, 20, 40), (5, 5, 10), (15, 15, 30))
     box = StandardBox(size=(10.0, 10.0, 18.0))
     assert liver_variability(mask, (1, 1, 1), box, placement="corner") == pytest.approx(10.0)

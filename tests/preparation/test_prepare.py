@@ -45,7 +45,7 @@ def test_shrinking_agrees_with_pillows_box_filter(size):
     image = np.random.default_rng(4).integers(0, 256, (*size, 3), dtype=np.uint8)
     expected = np.asarray(Pillow.fromarray(image).resize((512, 512), Pillow.Resampling.BOX))
     resized = resize_image(image, 512)
-    # Pillow's box takes whole pixels and OpenCV's weighs cut ones, hence smooth images agree and noise only on
+    # Pillow's box takes whole pixels and OpenCV's weighs cut ones, so smooth images agree, and noise only on
     # average.
     assert abs(float(resized.mean()) - float(expected.mean())) < 0.6
     smooth = cv2.GaussianBlur(image, (0, 0), 6)

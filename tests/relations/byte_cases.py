@@ -1,6 +1,6 @@
 """Every kind of picture that medtest makes, with its SHA-256: none may depend on the processor.
 
-``python byte_cases.py [KIND ...]`` prints, as one line of JSON, what NumPy and OpenCV see of the processor and a digest
+``python byte_cases.py [KIND ...]`` prints, as one line of JSON, the processor features of NumPy and OpenCV and a digest
 of every case, so that processes that see different processors can be compared.
 """
 
@@ -59,7 +59,7 @@ def _add(digest: Any, value: Any) -> None:
     if isinstance(value, np.ndarray):
         digest.update(f"{value.dtype}{value.shape}".encode())
         digest.update(np.ascontiguousarray(value).tobytes())
-    elif isinstance(value, Peers):  # loads other cases, which are cases of their own here
+    elif isinstance(value, Peers):  # loads other cases, which are separate cases here
         _add(digest, value.refs)
     elif is_dataclass(value):
         for field in fields(value):

@@ -161,7 +161,7 @@ def test_a_veil_follows_the_haze_equation_on_plain_colour(name: str) -> None:
 def test_clouds_span_the_path_smoothly() -> None:
     path = clouds(5, 120, 160).astype(int)
     assert path.min() <= 2
-    assert path.max() >= 253  # peaks lie between the centres of cells
+    assert path.max() >= 253  # peaks are between the centres of cells
     assert np.abs(np.diff(path, axis=1)).max() < 30
 
 

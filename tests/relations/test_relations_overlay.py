@@ -61,7 +61,7 @@ def test_letters_are_those_of_the_bundled_free_font() -> None:
     widths = {glyph(digit, 20).shape for digit in "0123456789"}
     assert len(widths) == 1, "digits count in place"
     glyphs = {glyph(letter, 20).tobytes() for letter in "0123456789:/ABCDEFxyz"}
-    assert len(glyphs) == 21, "every letter has a picture of its own"
+    assert len(glyphs) == 21, "every letter has its own picture"
     assert all(glyph(letter, 20).any() for letter in "0123456789:/<>.-CVPrhEAIDSexgOBZmNGs" + SQUARE)
     block = set_block(["12:30", SQUARE * 3], 20)
     assert block.shape == (40, max(line_width("12:30", 20), line_width(SQUARE * 3, 20)))

@@ -1,4 +1,4 @@
-"""Smooth distortions: image and mask move alike, the published formula of the lens, the frame stays."""
+"""Smooth distortions: image and mask move together, the lens has its published formula, the frame stays."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from medtest.runner.pool import processes
 def own_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No fork server before the test: a worker holds nothing that earlier tests imported.
 
-    The servers of earlier tests stay for later ones, which would import everything once more.
+    The servers of earlier tests stay for later ones, which would import everything again.
     """
     monkeypatch.setattr(processes, "_servers", {})
     yield

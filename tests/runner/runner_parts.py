@@ -148,7 +148,7 @@ class ThresholdSettings(SystemSettings):
 
 
 class Threshold(System):
-    """Segments whatever is brighter than the threshold."""
+    """Segments pixels brighter than the threshold."""
 
     Settings = ThresholdSettings
     hoard: ClassVar[list[NDArray[Any]]] = []

@@ -94,7 +94,7 @@ def test_all_questions_of_an_image_in_one_structured_call(tmp_path: Path, takes_
     ("faults", "answer", "attempts"),
     [
         (Faults(), '{"answer": "7"}', 1),
-        (Faults(takes_schema=False), 'Here you are: {"answer": "7"}', 2),  # refuses the schema: asked in words
+        (Faults(takes_schema=False), 'Here you are: {"answer": "7"}', 2),  # refuses the schema and is asked in words
         (Faults(), "7", 1),  # accepts it and ignores it
         (Faults(takes_schema=False), "7", 2),
     ],

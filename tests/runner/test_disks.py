@@ -88,7 +88,7 @@ def test_a_disk_that_is_full_when_records_are_merged(disk: SmallDisk, tmp_path: 
     suite = make_suite(seeds=6)
     first = go(suite, disk.folder, limit=2)
     before = content(first.systems[0].folder)
-    disk.fill(but=65536)  # room for shards, not for all records once more
+    disk.fill(but=65536)  # room for shards, not for all records a second time
     with pytest.raises(OutputProblem, match="No space left"):
         go(suite, disk.folder, limits=Limits(samples=0, shard_rows=1000))
         go(suite, disk.folder)

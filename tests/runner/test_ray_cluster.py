@@ -121,7 +121,7 @@ def test_files_that_nodes_keep_come_back_where_the_folder_is_not_shared(
 
 
 def test_systems_over_an_api_stay_in_the_driver(tmp_path: Path) -> None:
-    outcome = on_cluster(question_suite(), tmp_path, "127.0.0.1:9")  # no cluster is asked for anything
+    outcome = on_cluster(question_suite(), tmp_path, "127.0.0.1:9")  # no cluster is contacted
     assert any("keys are not sent" in notice for notice in outcome.notices)
     assert outcome.systems[0].finished
 

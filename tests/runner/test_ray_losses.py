@@ -132,7 +132,7 @@ def test_a_head_that_does_not_return_ends_the_run_with_one_message(tmp_path: Pat
 
 
 def test_no_node_is_left_on_this_machine_and_the_message_says_so(tmp_path: Path) -> None:
-    """The head answers, which is not enough: a program of Ray talks through a node of its own machine."""
+    """The head answers, which is not enough: a program of Ray talks through a node on the same machine."""
     with nodes(1) as cluster:
 
         def kill() -> None:

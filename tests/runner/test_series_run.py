@@ -263,7 +263,7 @@ def test_the_store_says_that_it_keeps_no_series() -> None:
         check_privacy(load_suite("denoising", ["model=identity"]))
 
 
-# --- what stands beside the runs --------------------------------------------------------------------------------
+# --- files beside the runs --------------------------------------------------------------------------------------
 
 
 _TOLD = ("severity", "followup_sha256")

@@ -1,4 +1,4 @@
-"""Finished runs are found wherever classes are: digests in a table.
+"""Finished runs are found after a move of classes: digests in a table.
 
 ``tests/data/digests`` holds the digest names of bundled parts, the digest of their settings at their defaults, and the
 digests of runs, oracles and follow-ups of bundled suites. A line may change where a class's ``revision`` was raised.

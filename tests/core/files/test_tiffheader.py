@@ -1,4 +1,4 @@
-"""TIFFs in forms from practice, written by tifffile: read as what they show, or refused with a description."""
+"""TIFFs in forms from practice, written by tifffile: read correctly, or refused with a description."""
 
 from __future__ import annotations
 

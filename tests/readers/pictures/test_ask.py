@@ -226,7 +226,7 @@ def test_an_unknown_system_is_a_mistake(settings: dict[str, Any], key: str) -> N
 
 
 def test_its_card_counts_present_and_absent_things() -> None:
-    """A system that says yes to all sees whatever a question names."""
+    """A system that says yes to all sees everything that a question names."""
 
     def yes(body: Mapping[str, Any]) -> str:
         text = _question(body)

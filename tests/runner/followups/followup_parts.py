@@ -151,7 +151,7 @@ class Trouble(Dim):
 
 
 class Bright(System):
-    """Segments whatever is bright."""
+    """Segments bright pixels."""
 
     Settings = SystemSettings
 

@@ -1,4 +1,4 @@
-"""The store keeps what relations make, byte for byte, once."""
+"""The store keeps the follow-ups of relations, byte for byte, once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from medtest.runner.pool.processes import FRESH_VARIABLE
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Privacy, Selection, Suite
 
-# ----------------------------------------------------------------------------------------------------- what is kept
+# --------------------------------------------------------------------------------------------------- stored content
 
 
 @pytest.mark.slow

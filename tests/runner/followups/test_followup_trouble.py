@@ -1,4 +1,4 @@
-"""The store survives what happens to folders, disks and processes."""
+"""The store survives damage to folders, disks and processes."""
 
 from __future__ import annotations
 
