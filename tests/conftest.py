@@ -56,7 +56,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker begin with other files where all tests run: what one has compiled, the others load."""
+    """Let each worker begin with other files if all tests run: the others load what it has compiled."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker and [Path(path).resolve() for path in session.config.args] == [TESTS]:
         files = sorted(map(str, TESTS.rglob("test_*.py")))

@@ -82,7 +82,7 @@ def write_filters(folder: Path) -> None:
 
 
 def write_networks(folder: Path) -> None:
-    """Write a network of one's own as TorchScript and ONNX, its class, and published checkpoints."""
+    """Write a user's network as TorchScript and ONNX, its class, and published checkpoints."""
     import torch
 
     folder.mkdir()

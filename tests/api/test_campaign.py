@@ -269,7 +269,7 @@ def test_one_process_at_a_time_holds_a_ledger(tmp_path: Path) -> None:
 
 
 def test_a_limit_with_headers_is_learned(tmp_path: Path) -> None:
-    """Timing decides how well it is kept: ``test_gate.py`` checks that with a simulated clock."""
+    """Timing decides how well it is kept: ``test_limit_matrix.py`` checks that with a simulated clock."""
     with (
         serving(Faults(latency=0.01, rate=40, burst=10)) as server,
         campaign(tmp_path, server.base_url, max_in_flight=32, retries=QUICK) as running,
