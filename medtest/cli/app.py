@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer.main import get_command
@@ -16,7 +15,7 @@ from medtest.cli.results import technical_file
 from medtest.cli.terminal import MAKE, MODELS, READ, RUN, GroupedCommands, console, say
 from medtest.cli.typed import BrowserForm, ConfigDirs, JUnitOption, Port, Tokens, complete_suite, complete_token
 from medtest.core import __version__
-from medtest.core.plugins import FAMILIES
+from medtest.core.plugins import Family
 
 app = typer.Typer(
     name="medtest",
@@ -31,19 +30,6 @@ app = typer.Typer(
 _PASS_ON = {"ignore_unknown_options": True, "help_option_names": []}
 
 
-class ListedKind(StrEnum):
-    """Kinds of entries that can be listed."""
-
-    SUITES = "suites"
-    RELATIONS = "relations"
-    SYSTEMS = "systems"
-    SEEDS = "seeds"
-    READERS = "readers"
-    ORACLES = "oracles"
-    TASKS = "tasks"
-    TABLES = "tables"
-
-
 @app.command("run", context_settings=_PASS_ON, add_help_option=False, rich_help_panel=RUN)
 def run(tokens: Annotated[list[str] | None, typer.Argument(autocompletion=complete_token)] = None) -> None:
     """Run a suite: medtest run suite=polyp_seg model=ssformer (see medtest run --help)."""
@@ -54,15 +40,14 @@ def run(tokens: Annotated[list[str] | None, typer.Argument(autocompletion=comple
 
 @app.command("list", rich_help_panel=RUN)
 def list_parts(
-    kind: Annotated[ListedKind, typer.Argument(help="What to list.")],
+    kind: Annotated[Literal["suites", Family], typer.Argument(help="What to list.")],
     suite_dir: Annotated[list[Path] | None, typer.Option(help="Folder of your own suites.")] = None,
     config_dir: ConfigDirs = None,
 ) -> None:
     """List suites, parts that a suite can name, or tables of installed packages."""
     from medtest.cli.listing import parts_table, suites_table
 
-    family = next((name for name in FAMILIES if name == kind.value), None)
-    table = suites_table(list(suite_dir or [])) if family is None else parts_table(family, config_dir or [])
+    table = suites_table(list(suite_dir or [])) if kind == "suites" else parts_table(kind, config_dir or [])
     console().print(table)
 
 
@@ -191,7 +176,7 @@ def tables(
     junit: JUnitOption = None,
     browser: Annotated[
         BrowserForm, typer.Option(help="folder: the report shows every case, with pictures beside it in browser/.")
-    ] = BrowserForm.PAGE,
+    ] = "page",
 ) -> None:
     """Recompute scores, tables and reports from records, without inference."""
     from medtest.cli.results.tables import remake_tables
@@ -295,12 +280,19 @@ def alpha_sigma(
     track: Annotated[bool, typer.Option("--track", help="Log to MLflow.")] = False,
 ) -> None:
     """Compute (alpha,sigma)-robustness: print the table, and write tab_rob.tex and fig_rob.pdf."""
-    from medtest.cli.results.alpha_sigma.command import Options, run_alpha_sigma
+    from medtest.cli.results.alpha_sigma.command import run_alpha_sigma
 
-    options = Options(
-        out=out, lower_is_better=lower_is_better, min_step=min_step, score=score, csv=csv, svg=svg, track=track
+    run_alpha_sigma(
+        files,
+        out=out or Path(),
+        lower_is_better=lower_is_better,
+        min_step=min_step,
+        score=score,
+        csv=csv,
+        svg=svg,
+        track=track,
+        console=console(),
     )
-    run_alpha_sigma(files, options, console=console())
 
 
 @app.command("ui", rich_help_panel=READ)
@@ -339,12 +331,12 @@ def simlab(
     ocr: Annotated[str, typer.Option(help="Text recognition: edges, rapidocr or auto.")] = "edges",
 ) -> None:
     """Serve the SIMULATED product on loopback, to try clients or to generate load."""
-    from medtest.cli.models.simlab import SimlabOptions, serve_simlab
+    from medtest.cli.models.simlab import config_of, serve_simlab
 
-    options = SimlabOptions(
+    config = config_of(
         port=port, seed=seed, defects=defect or [], faults=fault or [], key_variable=key_variable, ocr=ocr
     )
-    serve_simlab(options, console=console())
+    serve_simlab(config, console=console())
 
 
 def _version(requested: bool) -> None:

@@ -130,7 +130,7 @@ def serve(
     site = site_of(host, port, url)
     with StudyStore(folder) as store, listening(host, port) as listener:
         links = make_links(store, site)  # printed only once, so not before they can be opened
-        _print_links([(link.annotator, link.url) for link in links], out)
+        _print_links(links, out)
         old = len(store.annotators()) - len(links)
         if old:
             say(
@@ -160,7 +160,7 @@ def links(
     with StudyStore(folder) as store:
         chosen = annotator or [number for number, _ in store.annotators()]
         new_links = make_links(store, site_of(host, port, url), chosen)
-    _print_links([(link.annotator, link.url) for link in new_links], console())
+    _print_links(new_links, console())
 
 
 def _print_links(links: list[tuple[int, str]], out: Console) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
@@ -50,23 +49,12 @@ ConfigDirs = Annotated[
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 
 
-class JUnitCases(StrEnum):
-    """Unit of a test case in ``junit.xml``."""
-
-    CELLS = "cells"
-    CASES = "cases"
-
-
 JUnitOption = Annotated[
-    JUnitCases | None, typer.Option("--junit", help="Also write junit.xml, with one test case per cell or per case.")
+    Literal["cells", "cases"] | None,
+    typer.Option("--junit", help="Also write junit.xml, with one test case per cell or per case."),
 ]
-
-
-class BrowserForm(StrEnum):
-    """Place of the pictures of the report's browser."""
-
-    PAGE = "page"
-    FOLDER = "folder"
+BrowserForm: TypeAlias = Literal["page", "folder"]
+"""Place of the pictures of the report's browser."""
 
 
 def split_tokens(tokens: Sequence[str], *keys: str) -> tuple[str, list[str], dict[str, str], list[str]]:

@@ -10,7 +10,7 @@ from medtest.simlab.answering.writing import writing_of
 from medtest.simlab.config import engine_of
 from medtest.simlab.seeing.colours import Palette, palette_of
 from medtest.simlab.seeing.places import (
-    Landmark,
+    LocatedThing,
     colitis,
     ileum,
     is_cushions,
@@ -74,7 +74,7 @@ class SightReader:
         )
 
 
-def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[Landmark | None, Landmark | None]:
+def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[LocatedThing | None, LocatedThing | None]:
     """Return landmark and disease for linings that have them."""
     if palette.lining == "oesophagus":
         return oesophagus(view, palette, covered)
@@ -86,7 +86,7 @@ def _fixed(view: PictureView, palette: Palette, covered: Bools) -> tuple[Landmar
 
 
 def _on_wall(
-    view: PictureView, fine: PictureView, palette: Palette, covered: Bools, landmark: Landmark | None
+    view: PictureView, fine: PictureView, palette: Palette, covered: Bools, landmark: LocatedThing | None
 ) -> list[Thing]:
     """Return polyps and hemorrhoids."""
     excluded = covered if landmark is None else covered | grown(landmark.mask, 9)

@@ -17,7 +17,7 @@ from simlab_parts import KEY, call, laboratory
 
 from medtest.api.faulty.faults import Faults
 from medtest.api.faulty.server import FaultServer, serving_server
-from medtest.cli.models.simlab import SimlabOptions, config_of
+from medtest.cli.models.simlab import config_of
 from medtest.core.errors import UserMistakes
 from medtest.simlab.config import DRAWN_DOOR, MODEL, SESSION_DOOR, Config
 from medtest.simlab.drawing.artist import Artist
@@ -166,8 +166,8 @@ def test_a_configuration_survives_its_line() -> None:
 
 
 def test_defects_of_pictures_can_be_typed() -> None:
-    config = config_of(SimlabOptions(defects=["drawing.sides_swapped=0.5", "drawing.cap=3", "refusals=0.1"]))
+    config = config_of(defects=["drawing.sides_swapped=0.5", "drawing.cap=3", "refusals=0.1"])
     assert (config.drawing.sides_swapped, config.drawing.cap, config.drawing.refusals) == (0.5, 3, 0.0)
     assert config.defects.refusals == 0.1
     with pytest.raises(UserMistakes, match=r"drawing\.refusals"):
-        config_of(SimlabOptions(defects=["drawing.refusals=2"]))
+        config_of(defects=["drawing.refusals=2"])

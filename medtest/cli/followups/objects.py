@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from medtest.cli.terminal import GroupedCommands, bar, console, say
 
 app = typer.Typer(cls=GroupedCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-
-
-class FolderLayout(StrEnum):
-    """Layout of the images and masks."""
-
-    KVASIR_INSTRUMENT = "kvasir-instrument"
-    EAD2020 = "ead2020"
-    MASKS = "masks"
-
-
-class CutoutKind(StrEnum):
-    """Kinds of cut-outs."""
-
-    INSTRUMENT = "instrument"
-    FECES = "feces"
-    BLOOD = "blood"
 
 
 @app.callback()
@@ -37,13 +20,14 @@ def objects() -> None:
 @app.command("build")
 def build(
     path: Annotated[Path, typer.Argument(help="Folder of images and masks.")],
-    layout: Annotated[FolderLayout, typer.Option(help="Layout of the folder.")],
+    layout: Annotated[Literal["kvasir-instrument", "ead2020", "masks"], typer.Option(help="Layout of the folder.")],
     out: Annotated[Path, typer.Option(help="Library to write; objects/NAME is available as library=NAME.")],
     licence: Annotated[
         str, typer.Option("--license", "--licence", help="Licence of the images, stored with each cut-out.")
     ],
     kind: Annotated[
-        CutoutKind | None, typer.Option(help="Object that the masks mark; required with --layout masks.")
+        Literal["instrument", "feces", "blood"] | None,
+        typer.Option(help="Object that the masks mark; required with --layout masks."),
     ] = None,
     source: Annotated[str, typer.Option(help="Origin of the images, stored with each cut-out.")] = "",
     smallest: Annotated[
@@ -54,12 +38,10 @@ def build(
     """Build a library of cut-outs from your images and masks."""
     from medtest.relations.objects.build import BuildOptions, build_library
 
-    options = BuildOptions(
-        kind=None if kind is None else kind.value, source=source, licence=licence, smallest=smallest, largest=largest
-    )
+    options = BuildOptions(kind=kind, source=source, licence=licence, smallest=smallest, largest=largest)
     out_console = console()
     with bar(out_console, "images") as progress:
-        report = build_library(layout.value, path, out, options, progress)
+        report = build_library(layout, path, out, options, progress)
     counted = ", ".join(f"{number} {name}" for name, number in sorted(report.written.items()))
     say(out_console, f"{counted} written to {out.name} ({report.partial} partial views, left out by default)")
     for name, reason in report.skipped[:20]:

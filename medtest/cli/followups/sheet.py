@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import cv2
 import numpy as np
@@ -36,16 +36,10 @@ _REPEATS = 5
 """Number of draws shown for a relation in published mode."""
 
 Picture = NDArray[np.uint8]
+Cell: TypeAlias = "tuple[Picture | None, str]"
+"""A picture of the sheet, or None, and its caption."""
 Crafted = Callable[[Address], FollowUp]
 """Returns a follow-up kept by a run; raises NotApplicable if there is none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SheetCell:
-    """One picture of the sheet with its caption."""
-
-    picture: Picture | None
-    caption: str
 
 
 def draw_sheet(
@@ -68,7 +62,7 @@ def draw_sheet(
     Returns:
         uint8 RGB picture, rows of cells with labels at their left and captions below.
     """
-    rows: list[tuple[str, list[SheetCell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
+    rows: list[tuple[str, list[Cell]]] = [(f"{seed.ref.dataset}\n{seed.ref.seed_id}", _source_cells(seed, cell))]
     rows += [
         (
             f"{name}\n{_plain(relation.scale_unit)}",
@@ -94,26 +88,24 @@ def _outline(image: NDArray[np.uint8], mask: Mask | None, colour: tuple[int, int
     return drawn
 
 
-def _source_cells(seed: PreparedSeed, cell: int) -> list[SheetCell]:
+def _source_cells(seed: PreparedSeed, cell: int) -> list[Cell]:
     task = task_of(seed.kind)
     region = task.drawing.expected_region(seed, Effect())
     if task.series:
         shown = task.drawing.view(seed, seed.image, region)
         truth = _fit(_outline(shown.image, shown.region, _LESION), cell)
-        source = SheetCell(picture=_fit(shown.image, cell), caption="source")
-        expected = SheetCell(picture=truth, caption=task.drawing.expected_words(seed))
+        source = (_fit(shown.image, cell), "source")
+        expected = (truth, task.drawing.expected_words(seed))
         return [source] if shown.region is None else [source, expected]
     frame = np.array(seed.image)
     frame[seed.frame] = (0.35 * frame[seed.frame] + 0.65 * np.asarray(_FRAME)).astype(np.uint8)
     grey = np.round(seed.grey * 255).astype(np.uint8)
-    expected = SheetCell(
-        picture=_fit(_outline(seed.image, region, _LESION), cell), caption=task.drawing.expected_words(seed)
-    )
+    expected = (_fit(_outline(seed.image, region, _LESION), cell), task.drawing.expected_words(seed))
     return [
-        SheetCell(picture=_fit(seed.image, cell), caption="source"),
+        (_fit(seed.image, cell), "source"),
         *([expected] if region is not None or task.labels else []),
-        SheetCell(picture=_fit(frame, cell), caption="black frame (blue)"),
-        SheetCell(picture=_fit(grey, cell), caption="grey mask"),
+        (_fit(frame, cell), "black frame (blue)"),
+        (_fit(grey, cell), "grey mask"),
     ]
 
 
@@ -134,8 +126,8 @@ def _relation_cells(
     suite_seed: int,
     cell: int,
     crafted: Crafted | None,
-) -> list[SheetCell]:
-    cells: list[SheetCell] = []
+) -> list[Cell]:
+    cells: list[Cell] = []
     for severity, repeat, frame in _draws(relation)[:10]:
         step = Step(name, severity, repeat, frame)
         address = step.address(seed.ref)
@@ -147,16 +139,18 @@ def _relation_cells(
             else:
                 case = follow_up(relation, seed, address, suite_seed)
         except NotApplicable as reason:
-            cells.append(SheetCell(picture=None, caption=f"{label}: {reason}"))
+            cells.append((None, f"{label}: {reason}"))
             continue
         shown = task_of(seed.kind).drawing.view(seed, case.image).image
-        cells.append(SheetCell(picture=_fit(shown, cell), caption=f"{label} · scale {case.scale:.3g}"))
+        cells.append((_fit(shown, cell), f"{label} · scale {case.scale:.3g}"))
     return cells
 
 
-def _compose(rows: list[tuple[str, list[SheetCell]]], cell: int) -> Picture:
+def _compose(rows: list[tuple[str, list[Cell]]], cell: int) -> Picture:
     columns = max(len(cells) for _, cells in rows)
-    heights = [max([c.picture.shape[0] for c in cells if c.picture is not None] or [cell // 2]) for _, cells in rows]
+    heights = [
+        max([picture.shape[0] for picture, _ in cells if picture is not None] or [cell // 2]) for _, cells in rows
+    ]
     width = _LABEL_WIDTH + columns * (cell + _GAP) + _GAP
     height = sum(heights) + len(rows) * (_LABEL_HEIGHT + _GAP) + _GAP
     page = PillowImage.new("RGB", (width, height), _PAPER)
@@ -169,14 +163,14 @@ def _compose(rows: list[tuple[str, list[SheetCell]]], cell: int) -> Picture:
         draw.multiline_text((_GAP, top + 4), lines, fill=_INK, font=bold)
         below = top + 10 + 18 * (lines.count("\n") + 1)
         draw.multiline_text((_GAP, below), textwrap.fill(note, 20), fill=_FAINT, font=small)
-        for column, entry in enumerate(cells):
+        for column, (picture, caption) in enumerate(cells):
             left = _LABEL_WIDTH + column * (cell + _GAP)
-            if entry.picture is None:
+            if picture is None:
                 draw.rectangle((left, top, left + cell, top + row_height), outline=_FAINT)
-                draw.multiline_text((left + 6, top + 6), _wrap(entry.caption, cell // 7), fill=_FAINT, font=small)
+                draw.multiline_text((left + 6, top + 6), _wrap(caption, cell // 7), fill=_FAINT, font=small)
             else:
-                page.paste(PillowImage.fromarray(entry.picture), (left, top))
-                draw.text((left, top + row_height + 3), entry.caption[: cell // 5], fill=_FAINT, font=small)
+                page.paste(PillowImage.fromarray(picture), (left, top))
+                draw.text((left, top + row_height + 3), caption[: cell // 5], fill=_FAINT, font=small)
         top += row_height + _LABEL_HEIGHT + _GAP
     return np.asarray(page)
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from rich.console import Console
@@ -25,49 +25,45 @@ DRAWS = "drawing."
 """Prefix of the names of drawing defects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimlabOptions:
-    """The typed options; ``defects`` and ``faults`` are texts NAME=VALUE."""
-
-    port: int = 0
-    seed: int = 0
-    defects: Sequence[str] = ()
-    faults: Sequence[str] = ()
-    key_variable: str = ""
-    ocr: str = "edges"
-
-
-def config_of(options: SimlabOptions) -> Config:
-    """Return the configuration for the options.
+def config_of(
+    *,
+    port: int = 0,
+    seed: int = 0,
+    defects: Sequence[str] = (),
+    faults: Sequence[str] = (),
+    key_variable: str = "",
+    ocr: str = "edges",
+) -> Config:
+    """Return the configuration for the typed options; ``defects`` and ``faults`` are texts NAME=VALUE.
 
     Raises:
         UserMistakes: A name is unknown, or a value is out of bounds.
     """
     mistakes: list[Mistake] = []
     drawing = {f"{DRAWS}{name}": rate for name, rate in asdict(DrawingDefects()).items() if not isinstance(rate, tuple)}
-    rates: dict[str, Any] = _read(options.defects, asdict(Defects()) | drawing, "--defect", mistakes)
-    defects = {name: value for name, value in rates.items() if name not in drawing}
+    rates: dict[str, Any] = _read(defects, asdict(Defects()) | drawing, "--defect", mistakes)
+    answering = {name: value for name, value in rates.items() if name not in drawing}
     drawn = {name.removeprefix(DRAWS): value for name, value in rates.items() if name in drawing}
     defaults = {name: value for name, value in asdict(Faults()).items() if name != _KEY}
-    faults: dict[str, Any] = _read(options.faults, defaults, "--fault", mistakes)
-    if options.ocr not in ("edges", "rapidocr", "auto"):
-        mistakes.append(Mistake(where=WHERE, key="--ocr", found=options.ocr, allowed="edges, rapidocr, auto"))
-    elif options.ocr == "rapidocr" and engine_of("auto") != "rapidocr":
+    served: dict[str, Any] = _read(faults, defaults, "--fault", mistakes)
+    if ocr not in ("edges", "rapidocr", "auto"):
+        mistakes.append(Mistake(where=WHERE, key="--ocr", found=ocr, allowed="edges, rapidocr, auto"))
+    elif ocr == "rapidocr" and engine_of("auto") != "rapidocr":
         fix = "pip install 'medtest[ocr]'"
         mistakes.append(Mistake(where=WHERE, key="--ocr", found="rapidocr, which is not installed", fix=fix))
-    key = os.environ.get(options.key_variable, "") if options.key_variable else ""
-    if options.key_variable and not key:
+    key = os.environ.get(key_variable, "") if key_variable else ""
+    if key_variable and not key:
         # The typed value may be the key itself, so it is not repeated.
         mistakes.append(Mistake(where=WHERE, key="--key-variable", found="an environment variable that is not set"))
     if mistakes:
         raise UserMistakes(mistakes)
     return Config(
-        seed=options.seed,
-        defects=replace(Defects(), **defects),
+        seed=seed,
+        defects=replace(Defects(), **answering),
         drawing=replace(DrawingDefects(), **drawn),
-        faults=replace(Faults(), **faults, key=key),
-        ocr=engine_of(options.ocr),
-        port=options.port,
+        faults=replace(Faults(), **served, key=key),
+        ocr=engine_of(ocr),
+        port=port,
     )
 
 
@@ -125,13 +121,12 @@ def _allowed(name: str, default: object) -> str:
     return "a number from 0 to 1" if _is_share(name) else "a whole number" if isinstance(default, int) else "a number"
 
 
-def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
+def serve_simlab(config: Config, *, console: Console) -> None:
     """Serve until Ctrl-C.
 
     Raises:
-        UserMistakes: The options are invalid, or the port is taken.
+        UserMistakes: The port is taken.
     """
-    config = config_of(options)
     from medtest.simlab.serve import server_of
 
     async def live() -> None:
@@ -139,7 +134,7 @@ def serve_simlab(options: SimlabOptions, *, console: Console) -> None:
         try:
             await server.start()
         except OSError as error:
-            problem = f"{options.port}, which cannot be used ({error.strerror})"
+            problem = f"{config.port}, which cannot be used ({error.strerror})"
             raise Mistake(where=WHERE, key="--port", found=problem, fix="use --port 0").as_error() from error
         try:
             console.print("SIMULATED product: its answers say nothing about any real product.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
+from typing import Literal, TypeAlias
 
 from medtest.core.errors import Mistake
 from medtest.core.plugins import FAMILIES, parts
@@ -16,16 +16,8 @@ from medtest.core.plugins import FAMILIES, parts
 _SUFFIX = ".tmpl"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _PAGES = {"relation": "add-a-relation", "system": "add-a-relation", "oracle": "add-a-task", "reader": "add-a-reader"}
-
-
-class PartKind(StrEnum):
-    """Kinds of part that have a skeleton."""
-
-    RELATION = "relation"
-    ORACLE = "oracle"
-    READER = "reader"
-    SYSTEM = "system"
-    TASK = "task"
+PartKind: TypeAlias = Literal["relation", "oracle", "reader", "system", "task"]
+"""Kinds of part that have a skeleton."""
 
 
 def write_skeleton(kind: PartKind, name: str, folder: Path) -> Path:
@@ -59,7 +51,7 @@ def write_skeleton(kind: PartKind, name: str, folder: Path) -> Path:
         "page": _PAGES.get(kind, "add-a-task"),
     }
     templates = files("medtest.cli.new") / "templates"
-    for source in (templates / "common", templates / kind.value):
+    for source in (templates / "common", templates / kind):
         for relative, text in _templates(source):
             path = target / relative.replace("PACKAGE", words["package"]).replace("NAME", name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,12 +69,12 @@ def _check_name(kind: PartKind, name: str) -> None:
             allowed="a lower-case letter, then lower-case letters, digits and underscores",
             fix="for example: medtest new relation my_shadow",
         ).as_error()
-    family = next((family for family in FAMILIES if family.startswith(kind.value)), f"{kind.value}s")
+    family = next((family for family in FAMILIES if family.startswith(kind)), f"{kind}s")
     if name in parts(family):
         raise Mistake(
             where="medtest new",
             key="NAME",
-            found=f"a {kind.value} named {name!r} is installed already",
+            found=f"a {kind} named {name!r} is installed already",
             fix=f"choose another name; medtest list {family} shows those in use",
         ).as_error()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,24 +31,9 @@ _VERDICT: dict[ExitCode, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """End of a run.
-
-    Attributes:
-        code: Exit code.
-        note: One line for the summary of a sweep.
-        parents: MLflow's parent runs, which the next job of a sweep shares.
-    """
-
-    code: ExitCode
-    note: str = ""
-    parents: Parents | None = None
-
-
 def run_and_finish(
     loaded: Loaded, invocation: Invocation, *, parents: Parents | None = None, sweep: bool = False
-) -> Ended:
+) -> Finished:
     """Run a suite, write tables, report and MLflow under the folders' locks, and print the results.
 
     The folder's records are judged by the suite's own oracle; tables and report by the one on the command line.
@@ -72,7 +56,7 @@ def run_and_finish(
 
     done = execute(loaded, invocation, announce=announced, parents=parents, sweep=sweep)
     _print_results(out, suite, invocation, done.outcome, done.finished, printed)
-    return Ended(code=done.finished.code, note=done.finished.note, parents=done.finished.parents)
+    return done.finished
 
 
 def close_parents(home: Path, parents: Parents, *, failed: bool) -> bool:

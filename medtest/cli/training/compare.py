@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -30,19 +30,6 @@ FILE = "before_after.json"
 MEANS = ("dice", "iou")
 """Scores of single cases, whose means the table holds; those of a classifier cover all cases together."""
 LONG, WIDE, WORDS, PAGE = "before_after.csv", "before_after_slides.csv", "before_after.md", "before_after.html"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedSystems:
-    """Result of a comparison.
-
-    Attributes:
-        code: Exit code of the two runs; a failed gate is reported there and fails nothing here.
-        table: The long table.
-    """
-
-    code: ExitCode
-    table: pd.DataFrame
 
 
 def two_systems(
@@ -108,8 +95,8 @@ def compare(
     log: FurtherLog | None,
     console: Console,
     transfer: bool = False,
-) -> ComparedSystems:
-    """Run the suite on both in one process, and make the table, the page and MLflow's copies.
+) -> ExitCode:
+    """Run the suite on both in one process, make the table, the page and MLflow's copies; return the runs' exit code.
 
     Args:
         suite: The suite.
@@ -165,7 +152,7 @@ def compare(
         columns = {str(name): _plain(table[name]) for name in table.columns}
         log.table("tables/before_after.json", columns, metrics_of(table))
         log.attach([out / LONG, out / WIDE, out / WORDS, out / PAGE], parent=True)
-    return ComparedSystems(code=ended.code, table=table)
+    return ended.code
 
 
 def make(out: Path) -> pd.DataFrame:

@@ -192,7 +192,7 @@ class _Job:
         from medtest.cli.training.compare import compare
 
         settings: dict[str, Any] = dict(self.request.settings)
-        compared = compare(
+        return compare(
             self.loaded.suite,
             self.invocation,
             model=self.request.model,
@@ -205,7 +205,6 @@ class _Job:
             console=self.console,
             transfer=getattr(self.recipe, "defence", None) is not None,
         )
-        return compared.code
 
 
 def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loaded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, create_server, socket
 from typing import TYPE_CHECKING
 
@@ -21,21 +20,8 @@ _KEEP_ALIVE_SECONDS = 30
 _BACKLOG = 2048
 
 
-@dataclass(frozen=True, kw_only=True)
-class Link:
-    """An annotator's link, which cannot be shown again.
-
-    Attributes:
-        annotator: Number of the annotator.
-        url: The whole link.
-    """
-
-    annotator: int
-    url: str
-
-
-def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None = None) -> list[Link]:
-    """Create links for annotators, replacing their earlier ones.
+def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None = None) -> list[tuple[int, str]]:
+    """Create links for annotators, replacing their earlier ones; return number and URL, which cannot be shown again.
 
     Args:
         store: The open study.
@@ -44,7 +30,7 @@ def make_links(store: StudyStore, site: Site, annotators: Sequence[int] | None =
     """
     chosen = [n for n, has_link in store.annotators() if not has_link] if annotators is None else annotators
     tokens = store.new_tokens(chosen)
-    return [Link(annotator=n, url=f"{site.url}/a/{token}") for n, token in zip(chosen, tokens, strict=True)]
+    return [(n, f"{site.url}/a/{token}") for n, token in zip(chosen, tokens, strict=True)]
 
 
 @contextmanager

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,18 +18,12 @@ DEFAULT_PORT = 8767
 _MOST_KEPT = 4096
 
 
-class ReviewChoice(StrEnum):
-    """Prompts to review."""
-
-    ALL = "all"
-    DOUBTFUL = "doubtful"
-
-
 def review(
     file: Annotated[Path, typer.Argument(help="File of prompts, as seeds of captions read it.")],
     only: Annotated[
-        ReviewChoice, typer.Option(help="doubtful: those that are not plain English, or not understood.")
-    ] = ReviewChoice.ALL,
+        Literal["all", "doubtful"],
+        typer.Option(help="doubtful: those that are not plain English, or not understood."),
+    ] = "all",
     port: Port = DEFAULT_PORT,
 ) -> None:
     """Check how prompts are read: medtest prompts review prompts.txt (a local page; runs use what you accept)."""
@@ -50,7 +43,7 @@ def review(
     target = reviewed_file(prompts)
     reviews = read_reviews(target)
     reading_of = lru_cache(maxsize=_MOST_KEPT)(read_prompt)
-    if only is ReviewChoice.DOUBTFUL:
+    if only == "doubtful":
         with bar(out, "prompts") as progress:
             doubtful = []
             for number, text in enumerate(texts):

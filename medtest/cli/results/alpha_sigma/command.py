@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -22,59 +21,59 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 _NOT_IN_METRICS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options of the command.
+def run_alpha_sigma(
+    files: Sequence[Path],
+    *,
+    out: Path,
+    lower_is_better: bool,
+    min_step: float | None,
+    score: str | None,
+    csv: bool,
+    svg: bool,
+    track: bool,
+    console: Console,
+) -> None:
+    """Read every file, print its table and write ``tab_rob.tex`` and ``fig_rob.pdf``.
 
-    Attributes:
-        out: Folder of the files; None for the working directory.
+    A single table is written to the folder itself, several to a subfolder each.
+
+    Args:
+        files: Quality files, records, or folders of runs.
+        out: Folder of the files.
         lower_is_better: Whether the numbers are errors.
         min_step: Neighbouring scales nearer than this are merged; None for 0, or for the suite's own with records.
         score: Score column of records; None for the suite's own.
         csv: Whether to write ``alpha_sigma.csv`` and ``agreement.csv``.
         svg: Whether to write ``fig_rob.svg``.
         track: Whether to log to MLflow.
-    """
-
-    out: Path | None = None
-    lower_is_better: bool = False
-    min_step: float | None = None
-    score: str | None = None
-    csv: bool = False
-    svg: bool = False
-    track: bool = False
-
-
-def run_alpha_sigma(files: Sequence[Path], options: Options, *, console: Console) -> None:
-    """Read every file, print its table and write ``tab_rob.tex`` and ``fig_rob.pdf``.
-
-    A single table is written to the folder itself, several to a subfolder each.
+        console: Console for the tables.
 
     Raises:
         UserMistakes: A file cannot be read; in that case nothing is written.
         OutputProblem: A file cannot be written.
     """
-    sets = _read(files, options)
-    folder = options.out or Path()
+    sets = _read(files, score=score, min_step=min_step, lower_is_better=lower_is_better)
     names: set[str] = set()
     for curves in sets:
-        target = folder if len(sets) == 1 else folder / _free_name(curves.title, names)
+        target = out if len(sets) == 1 else out / _free_name(curves.title, names)
         measured = [robustness_of(series, lower_is_better=curves.lower_is_better) for series in curves.series]
-        written = write_files(curves, measured, target, csv=options.csv, svg=options.svg)
+        written = write_files(curves, measured, target, csv=csv, svg=svg)
         _show(curves, measured, written, console)
-        if options.track:
+        if track:
             _track(curves, measured, written, console)
 
 
-def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
+def _read(
+    files: Sequence[Path], *, score: str | None, min_step: float | None, lower_is_better: bool
+) -> list[SeriesSet]:
     mistakes: list[Mistake] = []
     sets: list[SeriesSet] = []
     for path in files:
         if path.suffix == RECORDS or path.is_dir():
             continue
         try:
-            curves = read_series_file(path, lower_is_better=options.lower_is_better)
-            merged = curves.merged(options.min_step or 0.0)
+            curves = read_series_file(path, lower_is_better=lower_is_better)
+            merged = curves.merged(min_step or 0.0)
             _check_scales(merged, path)
             sets.append(merged)
         except UserMistakes as error:
@@ -85,9 +84,7 @@ def _read(files: Sequence[Path], options: Options) -> list[SeriesSet]:
     if records:
         from medtest.cli.results.alpha_sigma.records import sets_of_records
 
-        sets += sets_of_records(
-            records, score=options.score, min_step=options.min_step, lower_is_better=options.lower_is_better
-        )
+        sets += sets_of_records(records, score=score, min_step=min_step, lower_is_better=lower_is_better)
     return sets
 
 
