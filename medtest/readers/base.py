@@ -329,7 +329,7 @@ class KeptReader(Generic[Content, Facts]):
             self._keep(content, facts)
 
     def _keep(self, content: Content, facts: Facts) -> None:
-        self._remember(content, facts)
+        self._known[content] = facts
         if self._print:
             self._kept.keep(self._key(content), json.dumps(self.reader.packed(facts), ensure_ascii=False))
 
@@ -340,11 +340,8 @@ class KeptReader(Generic[Content, Facts]):
         if text is None:
             return None
         facts: Facts = self.reader.unpacked(json.loads(text))
-        self._remember(content, facts)
-        return facts
-
-    def _remember(self, content: Content, facts: Facts) -> None:
         self._known[content] = facts
+        return facts
 
     def _key(self, content: Content) -> str:
         return hashlib.sha256(f"{self._print}\n{content_key(content)}".encode()).hexdigest()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -103,17 +103,9 @@ def lacking(job: EmbeddingJob) -> EmbeddingJob:
             if _reads_texts(network):
                 lacks |= {*texts} - store.known(key, texts)
         lacks |= {*names} - store.known(HASH, names)
-    return EmbeddingJob(
-        store=job.store,
-        nets=job.nets,
-        pictures=[
-            picture for picture in {picture.name: picture for picture in job.pictures}.values() if picture.name in lacks
-        ],
-        folder=job.folder,
-        texts={name: text for name, text in job.texts.items() if name in lacks},
-        device=job.device,
-        cores=job.cores,
-    )
+    pictures = {picture.name: picture for picture in job.pictures if picture.name in lacks}
+    texts_left = {name: text for name, text in job.texts.items() if name in lacks}
+    return replace(job, pictures=list(pictures.values()), texts=texts_left)
 
 
 def _reads_texts(network: Embedder) -> bool:
@@ -166,11 +158,11 @@ def _embed(job: EmbeddingJob, networks: Sequence[Embedder], progress: Callable[[
             if _reads_texts(network):
                 embedded_count += _texts(network, key, job.texts, store)
         batches = threads.map(lambda some: _batch(some, job.folder, networks), _runs(job.pictures, size))
-        for batch in batches:
-            for key, rows in zip((*keys, HASH), batch.rows, strict=True):
-                store.keep(key, dict(zip(batch.names, rows, strict=True)))
-            failed |= batch.failed
-            pictures += len(batch.names) + len(batch.failed)
+        for embedded, failed_now in batches:
+            for key, rows in zip((*keys, HASH), embedded, strict=True):
+                store.keep(key, rows)
+            failed |= failed_now
+            pictures += len(embedded[-1]) + len(failed_now)
             progress(f"{pictures:,} of {len(job.pictures):,} pictures are embedded")
     return Embedding(embedded_count + pictures - len(failed), failed)
 
@@ -179,22 +171,10 @@ def _one_thread() -> None:
     torch.set_num_threads(1)  # a setting of the calling thread as well as of the process
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    """Embedded pictures.
-
-    Attributes:
-        names: Names of the pictures that could be read.
-        rows: Features and scores of each of them, by network, followed by their hashes.
-        failed: The others, with the reason.
-    """
-
-    names: Sequence[str]
-    rows: Sequence[Sequence[tuple[Rows, Rows]]]
-    failed: Mapping[str, str]
-
-
-def _batch(some: Sequence[PictureJob], folder: str | None, networks: Sequence[Embedder]) -> _Batch:
+def _batch(
+    some: Sequence[PictureJob], folder: str | None, networks: Sequence[Embedder]
+) -> tuple[list[dict[str, tuple[Rows, Rows]]], dict[str, str]]:
+    """Return features and scores of pictures by name, for each network, then their hashes; and what failed, and why."""
     names, images, failed = [], [], {}
     for picture in some:
         try:
@@ -203,10 +183,10 @@ def _batch(some: Sequence[PictureJob], folder: str | None, networks: Sequence[Em
         except (MedtestError, BadFileError, OSError, ValueError) as error:
             failed[picture.name] = str(error)[:_SAID]
     if not images:
-        return _Batch((), [()] * (len(networks) + 1), failed)
+        return [{}] * (len(networks) + 1), failed
     embedded = [network.embed(images) for network in networks]
     rows = [list(zip(batch.features, batch.scores, strict=True)) for batch in embedded]
-    return _Batch(names, [*rows, [_hash(image) for image in images]], failed)
+    return [dict(zip(names, its, strict=True)) for its in (*rows, [_hash(image) for image in images])], failed
 
 
 def _device(chosen: str) -> str:

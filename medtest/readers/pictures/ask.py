@@ -11,7 +11,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -87,15 +87,6 @@ class AskReaderSettings(SystemReaderSettings):
     def counted(self) -> dict[str, Any]:
         """Return the settings on which plain answers depend; those of soft scores are in the fingerprint."""
         return {name: value for name, value in super().counted().items() if name not in ("soft", "whole_prompt")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Question:
-    """A question about a picture of a batch."""
-
-    picture: int
-    key: object
-    ask: Ask
 
 
 class PictureAsker(SystemReader):
@@ -222,24 +213,22 @@ class PictureAsker(SystemReader):
                 is reached.
         """
         question_sets = [questions_of(content.asked()) for content in contents]
-        first = [
-            _Question(picture=at, key=key, ask=ask)
-            for at, questions in enumerate(question_sets)
-            for key, ask in presence(questions)
+        first: list[tuple[int, object, Ask]] = [
+            (at, key, ask) for at, questions in enumerate(question_sets) for key, ask in presence(questions)
         ]
         if self.settings.whole_prompt and self._most_likely:
             first += [
-                _Question(picture=at, key=WHOLE_PROMPT, ask=whole_prompt(content.prompt))
+                (at, WHOLE_PROMPT, whole_prompt(content.prompt))
                 for at, content in enumerate(contents)
                 if isinstance(content, PromptedContent) and content.prompt
             ]
         answers, beliefs = self._answers(images, contents, first)
-        more = []
+        more: list[tuple[int, object, Ask]] = []
         for at, questions in enumerate(question_sets):
             present = frozenset(name for name in questions.classes if said_yes(answers[at, name]))
-            more += [_Question(picture=at, key=key, ask=ask) for key, ask in following(questions, present)]
-            extra = weighed(questions, present) if self._most_likely else ()
-            more += [_Question(picture=at, key=key, ask=ask) for key, ask in extra]
+            more += [(at, key, ask) for key, ask in following(questions, present)]
+            if self._most_likely:
+                more += [(at, key, ask) for key, ask in weighed(questions, present)]
         further = self._answers(images, contents, more)
         answers, beliefs = answers | further[0], beliefs | further[1]
         scenes = [
@@ -252,29 +241,35 @@ class PictureAsker(SystemReader):
         ]
 
     def _answers(
-        self, images: Sequence[Image], contents: Sequence[PictureContent], questions: Sequence[_Question]
+        self, images: Sequence[Image], contents: Sequence[PictureContent], questions: Sequence[tuple[int, object, Ask]]
     ) -> tuple[dict[tuple[int, object], Answer], dict[tuple[int, object], Belief]]:
-        """Return the answer to each question by picture and key, and the probability of yes where it is reported."""
+        """Return the answer to each question by picture and key, and the probability of yes where it is reported.
+
+        Args:
+            images: The pictures.
+            contents: Their contents.
+            questions: Index of the picture, key and words of each question.
+        """
         if self._system is None:
             raise MedtestError(f"{self.name} is not open")
         calls = {}
-        for question in questions:
-            call = self._call(images[question.picture], contents[question.picture], question.ask)
-            calls[call.number] = (call, question)
+        for picture, key, ask in questions:
+            call = self._call(images[picture], contents[picture], ask)
+            calls[call.number] = (call, picture, key, ask)
         answers: dict[tuple[int, object], Answer] = {}
         beliefs: dict[tuple[int, object], Belief] = {}
         likely: set[bool] = set()
-        for answered in self._system.ask(iter([call for call, _ in calls.values()])) if calls else ():
-            _, question = calls[answered.number]
+        for answered in self._system.ask(iter([call for call, *_ in calls.values()])) if calls else ():
+            call, picture, key, ask = calls[answered.number]
             (output,) = answered.outputs
             if not isinstance(output, AnswerOutput):
-                raise MedtestError(f"{self.name} gave no answer to {question.ask.text!r}: {output}")
-            at = question.picture, question.key
-            answers[at] = read_answer(question.ask, output)
-            if calls[answered.number][0].most_likely and output.state == ANSWERED:
+                raise MedtestError(f"{self.name} gave no answer to {ask.text!r}: {output}")
+            at = picture, key
+            answers[at] = read_answer(ask, output)
+            if call.most_likely and output.state == ANSWERED:
                 likely.add(bool(output.likely))
                 if (chance := yes_or_no(output.likely)) is not None:
-                    kind, names = asked_for(question.key)
+                    kind, names = asked_for(key)
                     beliefs[at] = Belief(
                         kind=kind, names=names, yes=round(chance.yes, 6), neither=round(chance.neither, 6)
                     )  # as in its record

@@ -33,10 +33,6 @@ SCENE, TELLS, PICTURE = "scene", "tells", "picture"
 NO_CARD = "none"
 
 
-class PictureGone(MedtestError):
-    """No folder known to the reader contains the picture any more."""
-
-
 @dataclass(frozen=True, slots=True)
 class PictureContent:
     """The content to read: a picture, and the questions for a reader that asks about it.
@@ -209,7 +205,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         """Look at pictures.
 
         Raises:
-            PictureGone: A picture is in no folder, or its pixels do not match its name.
+            MedtestError: A picture is in no folder, or its pixels do not match its name.
         """
         scenes = self.look([self.pixels(content.picture) for content in contents], contents)
         card = self.card
@@ -221,7 +217,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
         """Return a picture by name, uint8 H×W×3 RGB.
 
         Raises:
-            PictureGone: The picture is in no folder, or its pixels do not match its name.
+            MedtestError: The picture is in no folder, or its pixels do not match its name.
         """
         problem = "it is in no run's folder (deleted by `privacy: {images: none}`?)"
         for files in self._files:
@@ -231,7 +227,7 @@ class PictureReader(BatchReader[PictureContent, Scene]):
                 return files.read("images", sha256)
             except DamagedFile as error:
                 problem = str(error)
-        raise PictureGone(f"the picture {sha256[:12]}… cannot be looked at: {problem}")
+        raise MedtestError(f"the picture {sha256[:12]}… cannot be looked at: {problem}")
 
     def readings(self, contents: Sequence[PictureContent], job: ReadingJob) -> Readings:
         """Look at the pictures of a run's records for a view; unavailable pictures get no scene."""

@@ -226,9 +226,10 @@ def scene_of(questions: PoolQuestions, answers: Mapping[object, Answer]) -> Scen
     numbers, counts = _numbers(questions, present, answers)
     entities: list[SeenEntity] = []
     first: dict[str, int] = {}
-    clear = _Clear()
+    clear_predicates: dict[str, list[bool]] = {}
+    clear_attributes: dict[str, list[bool]] = {}
     for name in questions.classes:
-        attributes = _attributes(questions, name, present[name], answers, clear)
+        attributes = _attributes(questions, name, present[name], answers, clear_attributes)
         if present[name]:
             first[name] = len(entities)
             entities += [SeenEntity(name=name, attributes=attributes)] * min(numbers.get(name, 1), MOST_SEEN)
@@ -236,26 +237,18 @@ def scene_of(questions: PoolQuestions, answers: Mapping[object, Answer]) -> Scen
     for triple in questions.triples:
         ends = present[triple[0]], present[triple[2]]
         holds = False if False in ends else None if None in ends else said_yes(answers[triple])
-        clear.predicates.setdefault(triple[1], []).append(holds is not None)
+        clear_predicates.setdefault(triple[1], []).append(holds is not None)
         subject, target = first.get(triple[0]), first.get(triple[2])
         if holds and subject is not None and target is not None:
             again = subject == target and min(numbers.get(triple[0], 1), MOST_SEEN) > 1
             triples.append(Triple(subject=subject, predicate=triple[1], object=target + again))
     tells = Tells(
         classes=frozenset(name for name, presence_state in present.items() if presence_state is not None),
-        predicates=frozenset(name for name, every in clear.predicates.items() if all(every)),
-        attributes=frozenset(name for name, every in clear.attributes.items() if all(every)),
+        predicates=frozenset(name for name, every in clear_predicates.items() if all(every)),
+        attributes=frozenset(name for name, every in clear_attributes.items() if all(every)),
         counts=counts,
     )
     return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
-
-
-class _Clear:
-    """Records whether each question for a predicate or an attribute was answered clearly."""
-
-    def __init__(self) -> None:
-        self.predicates: dict[str, list[bool]] = {}
-        self.attributes: dict[str, list[bool]] = {}
 
 
 def _numbers(
@@ -282,9 +275,13 @@ def _numbers(
 
 
 def _attributes(
-    questions: PoolQuestions, name: str, is_present: bool | None, answers: Mapping[object, Answer], clear: _Clear
+    questions: PoolQuestions,
+    name: str,
+    is_present: bool | None,
+    answers: Mapping[object, Answer],
+    clear: dict[str, list[bool]],
 ) -> tuple[str, ...]:
-    """Return the attributes of a present class, and record which were clear."""
+    """Return the attributes of a present class; add to ``clear`` whether each question was answered clearly."""
     has: set[str] = set()
     colours = said_colours(answers[name, "colour"]) if is_present and (name, "colour") in answers else None
     for class_name, attribute in questions.attributes:
@@ -298,12 +295,12 @@ def _attributes(
             holds = said_yes(answers[name, attribute])
         else:
             holds = None if colours is None else colour in colours
-        clear.attributes.setdefault(attribute, []).append(holds is not None)
+        clear.setdefault(attribute, []).append(holds is not None)
         if holds:
             has.add(attribute)
     if colours:
         asked_colours = {colour_of(attribute) for class_name, attribute in questions.attributes if class_name == name}
         for other in colours - asked_colours:
             has.add(other)
-            clear.attributes.setdefault(other, []).append(True)
+            clear.setdefault(other, []).append(True)
     return tuple(sorted(has))

@@ -7,7 +7,6 @@ A network that segments polyps well if there are some may still mark polyps in p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import cv2
@@ -39,21 +38,6 @@ class SegmentsSettings(SystemReaderSettings):
     least: float = Field(default=0.0, ge=0, le=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentRegion:
-    """Connected region of a mask.
-
-    Attributes:
-        area: Its pixels.
-        centre: Horizontal position of its centroid in pixels, from the picture's left edge.
-        width: Width of the picture in pixels.
-    """
-
-    area: int
-    centre: float
-    width: int
-
-
 class Segments(SystemReader):
     """Detects one class with a segmentation system: one entity per connected region of the mask.
 
@@ -77,8 +61,14 @@ class Segments(SystemReader):
             counts=False,
         )
 
-    def _attributes(self, region: SegmentRegion) -> tuple[str, ...]:
-        """Return the attributes of a region, in alphabetical order."""
+    def _attributes(self, area: int, centre: float, width: int) -> tuple[str, ...]:
+        """Return the attributes of a region, in alphabetical order.
+
+        Args:
+            area: Its pixels.
+            centre: Horizontal position of its centroid in pixels, from the picture's left edge.
+            width: Width of the picture in pixels.
+        """
         return ()
 
     def open(self, *, device: str, threads: int) -> None:
@@ -113,7 +103,7 @@ class Segments(SystemReader):
             box: Box = (left / width, top / height, (left + wide) / width, (top + high) / height)
             score = float(probability[pieces == piece].max())
             area, centre = int(measured[piece, cv2.CC_STAT_AREA]), float(centroids[piece, 0]) + 0.5
-            attributes = self._attributes(SegmentRegion(area=area, centre=centre, width=width))
+            attributes = self._attributes(area, centre, width)
             entities.append(SeenEntity(name=self.settings.finding, box=box, score=score, attributes=attributes))
         triples = triples_of(entities, width / height)
         return Scene(entities=tuple(entities), triples=triples, tells=self._tells)

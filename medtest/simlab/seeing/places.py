@@ -19,8 +19,8 @@ _BEYOND = 0.565
 
 
 @dataclass(frozen=True, eq=False)
-class Landmark:
-    """A landmark or a disease, and the area it covers, bool h×w."""
+class LocatedThing:
+    """A landmark, a disease or an instrument, and the area it covers, bool h×w."""
 
     thing: Thing
     mask: Bools
@@ -35,9 +35,9 @@ def is_velvet(view: PictureView) -> bool:
     return bool(inner.any()) and float(np.median(fine[inner])) > 3.0
 
 
-def ringed_opening(view: PictureView, palette: Palette, occupied: Bools) -> Landmark | None:
+def ringed_opening(view: PictureView, palette: Palette, occupied: Bools) -> LocatedThing | None:
     """Return a pylorus or an appendix opening: a red, pink or yellow disc with a dark hole."""
-    best: tuple[int, Landmark] | None = None
+    best: tuple[int, LocatedThing] | None = None
     for colour in ("red", "pink", "yellow"):
         mask = palette.mask(colour) & ~occupied
         for region in regions(mask, 300):
@@ -50,7 +50,7 @@ def ringed_opening(view: PictureView, palette: Palette, occupied: Bools) -> Land
             name = "pylorus" if palette.lining in ("stomach", "pylorus") else "cecum"
             thing = Thing(name=name, cells=cells_of(whole), colours=(colour,))
             if best is None or region.area > best[0]:
-                best = (region.area, Landmark(thing, whole))
+                best = (region.area, LocatedThing(thing, whole))
     return None if best is None else best[1]
 
 
@@ -60,17 +60,17 @@ def _surrounded(hole: Bools, whole: Bools) -> bool:
     return bool(hole.any()) and float((hole & inner).sum()) > 0.6 * float(hole.sum())
 
 
-def ileum(view: PictureView, palette: Palette) -> Landmark:
+def ileum(view: PictureView, palette: Palette) -> LocatedThing:
     """Return the ileum, which fills the picture."""
     colour = "pink" if palette.lining == "pink ileum" else "yellow"
     whole = np.ones(view.shape, np.bool_)
-    return Landmark(Thing(name="ileum", cells=cells_of(whole), colours=(colour,)), whole)
+    return LocatedThing(Thing(name="ileum", cells=cells_of(whole), colours=(colour,)), whole)
 
 
-def colitis(view: PictureView) -> Landmark:
+def colitis(view: PictureView) -> LocatedThing:
     """Return ulcerative colitis: the wall is red all over, with yellow pus."""
     whole = np.ones(view.shape, np.bool_)
-    return Landmark(Thing(name="ulcerative colitis", cells=cells_of(whole), colours=("red", "yellow")), whole)
+    return LocatedThing(Thing(name="ulcerative colitis", cells=cells_of(whole), colours=("red", "yellow")), whole)
 
 
 def site_of_removal(view: PictureView) -> Bools | None:
@@ -110,7 +110,7 @@ def lumen(view: PictureView) -> tuple[float, float] | None:
     return None if best is None else best[1]
 
 
-def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landmark | None, Landmark | None]:
+def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[LocatedThing | None, LocatedThing | None]:
     """Return the z-line and any growth or erosion beyond it.
 
     Args:
@@ -131,7 +131,7 @@ def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landm
     finite = np.isfinite(reach)
     # The z-line is visible where nothing has grown; elsewhere its usual distance is assumed.
     inner = (radius > 0.2) & (radius < np.minimum(_Z_LINE, np.nan_to_num(reach, nan=_Z_LINE)[turn]))
-    line = Landmark(Thing(name="z-line", cells=cells_of(inner), colours=(colour,)), inner)
+    line = LocatedThing(Thing(name="z-line", cells=cells_of(inner), colours=(colour,)), inner)
     beyond = float((reach[finite] > _BEYOND).mean()) if finite.any() else 0.0
     outside = (red | faint) & (radius > 0.46) & (radius < np.nan_to_num(reach, nan=_Z_LINE)[turn] + 0.02) & ~tools
     if float(outside.sum()) < 0.01 * outside.size or beyond < 0.06:
@@ -139,10 +139,10 @@ def oesophagus(view: PictureView, palette: Palette, tools: Bools) -> tuple[Landm
     weak = float((faint & outside).sum()) > 0.5 * float(outside.sum())
     cells = cells_of(outside)
     if beyond < 0.42:
-        return line, Landmark(Thing(name="oesophagitis", cells=cells, colours=("red", "white")), outside)
+        return line, LocatedThing(Thing(name="oesophagitis", cells=cells, colours=("red", "white")), outside)
     long = float(np.median(reach[finite])) > 0.70
     name = "barretts" if long else "short-segment barretts"
-    return line, Landmark(Thing(name=name, cells=cells, colours=("red",), contrast=0.3 if weak else 1.0), outside)
+    return line, LocatedThing(Thing(name=name, cells=cells, colours=("red",), contrast=0.3 if weak else 1.0), outside)
 
 
 def _polar(

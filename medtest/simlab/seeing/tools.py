@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from medtest.simlab.seeing.colours import far
+from medtest.simlab.seeing.places import LocatedThing
 from medtest.simlab.seeing.sight import Thing
 from medtest.simlab.seeing.view import Bools, PictureView, Region, cells_of, closed, grown, regions
 
@@ -17,15 +16,7 @@ _LEAST = 110
 """Size of the smallest instrument, in pixels."""
 
 
-@dataclass(frozen=True, eq=False)
-class Tool:
-    """An instrument and the area it covers, bool h×w."""
-
-    thing: Thing
-    mask: Bools
-
-
-def find_tools(view: PictureView, letters: Bools, *, spotted: bool = False) -> list[Tool]:
+def find_tools(view: PictureView, letters: Bools, *, spotted: bool = False) -> list[LocatedThing]:
     """Return the instruments of a picture, the largest first.
 
     Args:
@@ -60,12 +51,12 @@ def _at_rim(view: PictureView, region: Region) -> bool:
     return bool((grown(region.mask, 7) & outside).any())
 
 
-def _tool(name: str, region: Region) -> Tool:
-    return Tool(Thing(name=name, cells=cells_of(region.mask)), region.mask)
+def _tool(name: str, region: Region) -> LocatedThing:
+    return LocatedThing(Thing(name=name, cells=cells_of(region.mask)), region.mask)
 
 
-def _tubes(view: PictureView, mask: Bools, shortest: float) -> list[Tool]:
-    tubes: list[Tool] = []
+def _tubes(view: PictureView, mask: Bools, shortest: float) -> list[LocatedThing]:
+    tubes: list[LocatedThing] = []
     for region in regions(closed(mask, 7), 250):
         banded = float((view.light[region.mask] < 110).mean())
         uneven = float(view.light[region.mask].std())
@@ -75,8 +66,8 @@ def _tubes(view: PictureView, mask: Bools, shortest: float) -> list[Tool]:
     return tubes
 
 
-def _needles(view: PictureView, mask: Bools, plastic: Bools) -> list[Tool]:
-    needles: list[Tool] = []
+def _needles(view: PictureView, mask: Bools, plastic: Bools) -> list[LocatedThing]:
+    needles: list[LocatedThing] = []
     for region in regions(closed(mask, 5), _LEAST):
         blue = float(plastic[region.mask].mean())
         thin = region.short < 19 and (region.elongation > 1.7 or _at_rim(view, region))
@@ -85,8 +76,8 @@ def _needles(view: PictureView, mask: Bools, plastic: Bools) -> list[Tool]:
     return needles
 
 
-def _metal(view: PictureView, mask: Bools) -> list[Tool]:
-    instruments: list[Tool] = []
+def _metal(view: PictureView, mask: Bools) -> list[LocatedThing]:
+    instruments: list[LocatedThing] = []
     for region in regions(closed(mask, 5), _LEAST):
         light = view.light[region.mask]
         uneven, glare = float(light.std()), float((view.rgb[region.mask].min(axis=1) > 240).mean())

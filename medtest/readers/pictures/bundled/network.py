@@ -8,7 +8,7 @@ four edges, and small and large objects have separate maps, so that an object in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -171,16 +171,7 @@ def _twice(x: Tensor) -> Tensor:
 
 def save_scene_net(path: Path, state: Mapping[str, Tensor], info: SceneNetInfo) -> None:
     """Write weights in half precision, atomically."""
-    facts = {
-        "format": FORMAT,
-        "classes": list(info.classes),
-        "colours": list(info.colours),
-        "widths": list(info.widths),
-        "neck": info.neck,
-        "threshold": info.threshold,
-        "note": info.note,
-    }
-    write_tensors(path, state, facts)
+    write_tensors(path, state, {"format": FORMAT, **asdict(info)})
 
 
 def read_scene_info(path: Path) -> SceneNetInfo:

@@ -14,7 +14,7 @@ from medtest.core.scenes import Tells
 from medtest.language.orders import vocabulary
 from medtest.language.orders.contents import SIZES, size_class
 from medtest.readers.pictures.findings.labels import LEFT, RIGHT
-from medtest.readers.pictures.segments import SegmentRegion, Segments, SegmentsSettings
+from medtest.readers.pictures.segments import Segments, SegmentsSettings
 from medtest.readers.pictures.spatial import PREDICATES
 
 
@@ -57,11 +57,11 @@ class MaskReader(Segments):
             attributes=frozenset((*sizes, *sides)),
         )
 
-    def _attributes(self, region: SegmentRegion) -> tuple[str, ...]:
+    def _attributes(self, area: int, centre: float, width: int) -> tuple[str, ...]:
         values = []
         if self.settings.millimetres is not None:
-            diameter = 2 * math.sqrt(region.area / math.pi) * self.settings.millimetres / region.width
+            diameter = 2 * math.sqrt(area / math.pi) * self.settings.millimetres / width
             values.append(size_class(diameter))
-        if self.settings.sides and region.centre != region.width / 2:
-            values.append(LEFT if region.centre > region.width / 2 else RIGHT)
+        if self.settings.sides and centre != width / 2:
+            values.append(LEFT if centre > width / 2 else RIGHT)
         return tuple(sorted(values))
