@@ -24,12 +24,9 @@ concerns it, the effect is unknown and the case is not judged.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from medtest.core.scenes import NamedTriple
-from medtest.tasks.depict.denied import denied
 from medtest.tasks.depict.told import (
     attributes_untold,
     change_told,
@@ -50,6 +47,7 @@ from medtest.tasks.depict.views import (
     PoolChange,
     Said,
     SceneLook,
+    denied,
     shown_with,
 )
 
@@ -357,12 +355,8 @@ def _released(before: SceneLook, after: SceneLook, prompt: Said, change: PoolCha
     if shape in _REMOVES and change.gone:
         relations = relations and not all(triple in after.triples for triple in change.gone)
     if shape in (ADDITION, EXCHANGE_ADDITION):
-        relations = relations and {predicate for _, predicate, _ in _came(change)} <= ar
+        relations = relations and {predicate for _, predicate, _ in change.pairs[2]} <= ar
     return _of_sets(entities, relations, (s, a), (sr, ar), before, after, prompt, change)
-
-
-def _came(change: PoolChange) -> Counter[NamedTriple]:
-    return change.pairs[2]
 
 
 def _of_sets(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
@@ -134,6 +134,25 @@ class Said:
             uncertain=frozenset(pool.uncertain),
             denied=pool.denied,
         )
+
+
+def denied(after: SceneLook, prompt: Said) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield what a prompt denies and the reader can detect, and whether it is in the picture.
+
+    Args:
+        after: Scene of the picture.
+        prompt: The prompt's pool.
+
+    Yields:
+        An attribute with its class, or a triple; and True if it was detected.
+    """
+    tells = after.tells
+    for absence in prompt.denied:
+        name = absence[0]
+        if len(absence) == 2 and tells.names(name) and tells.describes(absence[1], name) and after.names[name]:
+            yield (absence[1], name), after.attributes[name, absence[1]] > 0
+        elif len(absence) == 3 and tells.relates(triple := (name, absence[1], absence[2])):
+            yield absence, triple in after.triples
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

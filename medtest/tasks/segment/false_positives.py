@@ -12,7 +12,6 @@ from medtest.results.columns import columns_in
 TABLE = "false_positives"
 FILE = f"{TABLE}.csv"
 COLUMNS = columns_in(__file__, TABLE)
-_ALL = "all"
 _SCORES = ["clear", "false_area", "false_regions"]
 
 
@@ -20,7 +19,8 @@ def false_positive_rows(records: RunRecords) -> list[dict[str, Any]]:
     """Return rows of the table, each relation by severity; none without cases of the oracle ``lesion_free``."""
     if not set(_SCORES) <= set(records.followups.columns):
         return []
-    return [row for frame in (records.sources, records.followups) for row in _rows(frame)]
+    judged = [frame.dropna(subset=_SCORES) for frame in (records.sources, records.followups)]
+    return [{**head, **_row(part)} for frame in judged for head, part in by_relation(frame)]
 
 
 def false_positive_section(table: pd.DataFrame) -> Section:
@@ -37,24 +37,18 @@ def false_positive_section(table: pd.DataFrame) -> Section:
     )
 
 
-def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield rows of the table: each relation by severity, then at all severities."""
-    judged = frame.dropna(subset=_SCORES)
-    judged = judged.assign(**{name: judged[name].astype(str) for name in ("dataset", "relation")})
-    for (dataset, relation), cases in judged.groupby(["dataset", "relation"], sort=False):
-        by_severity = list(cases.groupby("severity", sort=True))
-        for severity, part in by_severity:
-            yield _row(str(dataset), str(relation), str(severity), part)
-        if len(by_severity) > 1:
-            yield _row(str(dataset), str(relation), _ALL, cases)
+def by_relation(frame: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Yield the first columns and the cases of each row: a relation by severity, then at all severities."""
+    texts = frame.assign(**{name: frame[name].astype(str) for name in ("dataset", "relation")})
+    for (dataset, relation), cases in texts.groupby(["dataset", "relation"], sort=False):
+        parts = [(str(severity), part) for severity, part in cases.groupby("severity", sort=True)]
+        for severity, part in [*parts, *([("all", cases)] if len(parts) > 1 else [])]:
+            yield {"dataset": str(dataset), "relation": str(relation), "severity": severity}, part
 
 
-def _row(dataset: str, relation: str, severity: str, cases: pd.DataFrame) -> dict[str, Any]:
+def _row(cases: pd.DataFrame) -> dict[str, Any]:
     clear, area, regions = (cases[name].to_numpy(dtype=float) for name in _SCORES)
     return {
-        "dataset": dataset,
-        "relation": relation,
-        "severity": severity,
         "cases": len(cases),
         "not_clear": int((clear < 1).sum()),
         "not_clear_percent": round(100 * float((clear < 1).mean()), 4),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from medtest.core.deferred import pd
 from medtest.core.tasks.base import Section
 from medtest.preparation.visibility import ABSOLUTE_FLOOR, is_below_floors
 from medtest.results.columns import columns_in
+from medtest.tasks.segment.false_positives import by_relation
 
 TABLE = "visibility"
 FILE = f"{TABLE}.csv"
 COLUMNS = columns_in(__file__, TABLE)
-_ALL = "all"
 
 
 def visibility_rows(followups: pd.DataFrame) -> list[dict[str, Any]]:
@@ -28,8 +28,7 @@ def visibility_rows(followups: pd.DataFrame) -> list[dict[str, Any]]:
     if "visibility" not in followups or followups["visibility"].isna().all():
         return []
     cases = followups[followups["relation"].astype(str) != UNCHANGED]
-    cases = cases.assign(**{name: cases[name].astype(str) for name in ("dataset", "relation", "reason_code")})
-    return [row for key, part in cases.groupby(["dataset", "relation"], sort=False) for row in _rows(key, part)]
+    return [{**head, **_row(part)} for head, part in by_relation(cases)]
 
 
 def visibility_section(table: pd.DataFrame) -> Section:
@@ -60,26 +59,15 @@ def visibility_section(table: pd.DataFrame) -> Section:
     )
 
 
-def _rows(key: tuple[Any, ...], cases: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    by_severity = list(cases.groupby("severity", sort=True))
-    for severity, part in by_severity:
-        yield _row(key, str(severity), part)
-    if len(by_severity) > 1:
-        yield _row(key, _ALL, cases)
-
-
-def _row(key: tuple[Any, ...], severity: str, cases: pd.DataFrame) -> dict[str, Any]:
+def _row(cases: pd.DataFrame) -> dict[str, Any]:
     measured = cases.dropna(subset=["visibility", "source_visibility"])
     after, before = (measured[name].to_numpy(dtype=float) for name in ("visibility", "source_visibility"))
     return {
-        "dataset": key[0],
-        "relation": key[1],
-        "severity": severity,
         "cases": len(measured),
         "median": round(float(np.median(after)), 4) if len(measured) else None,
         "source_median": round(float(np.median(before)), 4) if len(measured) else None,
         "weakened": int(cases["scale_applied"].notna().sum()),
-        "skipped": int((cases["reason_code"] == ReasonCode.LESION_INVISIBLE).sum()),
+        "skipped": int((cases["reason_code"].astype(str) == ReasonCode.LESION_INVISIBLE).sum()),
         "below_floors": sum(map(is_below_floors, before, after)),
         "faint_source": int((before < ABSOLUTE_FLOOR).sum()),
     }

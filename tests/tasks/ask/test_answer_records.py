@@ -309,7 +309,7 @@ def test_hashed_ids_and_own_questions() -> None:
     assert tables is not None
     words = dict(zip(tables.flips["item"], tables.flips["question"], strict=True))
     assert words["q_0123abcd"] == "Is it <b>bold</b>?"
-    assert all(image.seed_id.startswith("h-") for image in tables.worst)
+    assert all(image.pictures[0].seed_id.startswith("h-") for image in tables.worst)
     assert AVERAGE_18 not in set(tables.accuracy["item"])
 
 
@@ -326,10 +326,10 @@ def test_the_images_that_flip_most_are_shown_with_their_answers() -> None:
                 )
                 rows.append((flipped if hit else record)(image, item, relation))
     worst = worst_images(records_of(rows))
-    assert [(image.seed_id, image.flips, image.judged) for image in worst] == [("i002", 3, 4), ("i001", 1, 4)]
+    assert [(image.pictures[0].seed_id, image.flips, image.judged) for image in worst] == [("i002", 3, 4), ("i001", 1, 4)]
     first = worst[0]
     assert [shown.relation for shown in first.pictures] == ["source", "blur", "contrast"]
-    assert first.address(first.pictures[1]) == "d/i002/blur_s3_f0_r0"
+    assert str(first.pictures[1]) == "d/i002/blur_s3_f0_r0"
     assert [item for item, _ in first.questions] == ["text", "box"]
     assert first.truths == ("yes", "yes")
     answers_ = first.said[1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from medtest.core.cases import Address
 from medtest.tasks.ask.report.illustration import illustration
-from medtest.tasks.ask.tables.worst import GivenAnswer, Illustration, Shown
+from medtest.tasks.ask.tables.worst import GivenAnswer, Illustration
 
 
 def test_a_change_is_a_flip_and_a_required_change_names_its_value() -> None:
@@ -12,7 +13,7 @@ def test_a_change_is_a_flip_and_a_required_change_names_its_value() -> None:
             words=value, value=value, state=state, flipped=flipped, right=None, wanted=must_become, why=""
         )
 
-    pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "instrument", "dim"))
+    pictures = tuple(Address(dataset="d", seed_id="s", relation=name) for name in ("source", "instrument", "dim"))
     row = (
         given_answer("3", "", flipped=None),
         given_answer("3", "4", flipped=True),
@@ -25,8 +26,6 @@ def test_a_change_is_a_flip_and_a_required_change_names_its_value() -> None:
         given_answer("", "3", flipped=True, state="refusal"),
     )
     worst_image = Illustration(
-        dataset="d",
-        seed_id="s",
         flips=7,
         judged=9,
         pictures=pictures,
@@ -43,10 +42,8 @@ def test_a_change_is_a_flip_and_a_required_change_names_its_value() -> None:
 
 def test_sizes_of_the_worst_images_are_in_millimetres() -> None:
     size_answer = GivenAnswer(words="7", value="7", state="value", flipped=True, right=False, wanted="..5", why="")
-    pictures = tuple(Shown(relation=name, severity=0, repeat=0, frame=0) for name in ("source", "dim"))
+    pictures = tuple(Address(dataset="d", seed_id="s", relation=name) for name in ("source", "dim"))
     worst_image = Illustration(
-        dataset="d",
-        seed_id="s",
         flips=2,
         judged=2,
         pictures=pictures,

@@ -25,7 +25,7 @@ def illustration(image: Illustration, pictures: Sequence[str]) -> dict[str, Any]
         {
             "name": "source" if number == 0 else picture.relation.replace("_", " "),
             "level": f"severity {picture.severity}" if picture.severity else "",
-            "address": image.address(picture),
+            "address": str(picture),
             "picture": pictures[number] if number < len(pictures) else "",
         }
         for number, picture in enumerate(image.pictures)
@@ -41,7 +41,7 @@ def illustration(image: Illustration, pictures: Sequence[str]) -> dict[str, Any]
     ]
     flipped = [row for row in rows if any(cell["flipped"] for cell in row["cells"])]
     return {
-        "address": f"{image.dataset}/{image.seed_id}",
+        "address": f"{image.pictures[0].dataset}/{image.pictures[0].seed_id}",
         "flips": _flips(image, sum(cell["flipped"] for row in rows for cell in row["cells"])),
         "heads": heads,
         "rows": flipped,

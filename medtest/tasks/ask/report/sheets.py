@@ -36,9 +36,7 @@ def sheet_pictures(worst: Sequence[Illustration]) -> list[ReplayedPicture]:
 def sheets(folder: Path, worst: Sequence[Illustration]) -> list[list[str]]:
     """Return the small pictures of each image as ``data:`` addresses; empty for an image without a sheet."""
     entries = {tuple(entry.get("addresses") or ()): entry for entry in sample_index(folder, SHEETS.index)}
-    return [
-        _pictures(folder, entries.get(tuple(image.address(picture) for picture in image.pictures))) for image in worst
-    ]
+    return [_pictures(folder, entries.get(tuple(map(str, image.pictures)))) for image in worst]
 
 
 def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
@@ -69,7 +67,7 @@ def _pictures(folder: Path, entry: dict[str, Any] | None) -> list[str]:
 
 
 def _picture(number: int, image: Illustration) -> ReplayedPicture:
-    addresses = [image.address(picture) for picture in image.pictures]
+    addresses = list(map(str, image.pictures))
     entry = {"file": f"asked-{number:02d}.png", "addresses": addresses}
     return ReplayedPicture(entry=entry, addresses=addresses, draw=lambda images, path: {"widths": _save(images, path)})
 

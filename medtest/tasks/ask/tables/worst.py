@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from medtest.core.address import address_text
+from medtest.core.cases import Address
 from medtest.core.deferred import pd
 from medtest.results.records.records_io import Records
 from medtest.tasks.ask.tables.records import answered
-from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
+from medtest.tasks.ask.tables.rows import UNCHANGED
 
 MOST_IMAGES = 3
 MOST_FOLLOWUPS = 14
@@ -38,53 +38,26 @@ class GivenAnswer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
-    """One picture: the source, or a follow-up.
-
-    Attributes:
-        relation: Its relation, ``source`` for the source.
-        severity: Its severity.
-        repeat: Its repeat.
-        frame: Its frame.
-    """
-
-    relation: str
-    severity: int
-    repeat: int
-    frame: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Illustration:
     """One image with all answers about it.
 
     Attributes:
-        dataset: Data set, as in the records.
-        seed_id: Id of the seed in the records.
         flips: Number of answers that flipped.
         judged: Number of answers that were judged.
-        pictures: The source and its follow-ups, without ``unchanged``.
+        pictures: Addresses of the source and its follow-ups, without ``unchanged``.
         questions: Names and wordings of the questions, those with most flips first.
         kinds: Types of their answers (:class:`medtest.language.questions.values.Kind`).
         truths: True answers by question, "" if unknown.
         said: Answers by question and index of the picture.
     """
 
-    dataset: str
-    seed_id: str
     flips: int
     judged: int
-    pictures: tuple[Shown, ...]
+    pictures: tuple[Address, ...]
     questions: tuple[tuple[str, str], ...]
     kinds: tuple[str, ...]
     truths: tuple[str, ...]
     said: tuple[tuple[GivenAnswer | None, ...], ...]
-
-    def address(self, picture: Shown) -> str:
-        """Return a picture's address in the form of reports."""
-        return address_text(
-            self.dataset, self.seed_id, picture.relation, picture.severity, picture.frame, picture.repeat
-        )
 
 
 def worst_images(records: Records) -> tuple[Illustration, ...]:
@@ -115,31 +88,22 @@ def _illustration(
     dataset: str, seed_id: str, flips: int, judged: int, sources: pd.DataFrame, cases: pd.DataFrame
 ) -> Illustration:
     by_picture = cases.groupby(["relation", "severity", "repeat", "frame"], sort=False, observed=True)["_flip"].sum()
-    order = [
-        Shown(relation=str(key[0]), severity=int(key[1]), repeat=int(key[2]), frame=int(key[3]))
-        for key in by_picture.index
-    ]
+    source = Address(dataset=dataset, seed_id=seed_id)
+    order = [_picture(source, *key) for key in by_picture.index]
     if len(order) > MOST_FOLLOWUPS:  # of many severities those with most flips, in the order of the records
         flipped = dict(zip(order, by_picture.tolist(), strict=True))
         top = sorted(order, key=lambda picture: -flipped[picture])[:MOST_FOLLOWUPS]
         order = [picture for picture in order if picture in top]
-    pictures = (Shown(relation=SOURCE, severity=0, repeat=0, frame=0), *order)
+    pictures = (source, *order)
     by_item = cases.groupby("item", sort=False, observed=True)["_flip"].sum().to_dict()
     items = sorted(dict.fromkeys(sources["item"].astype(str)), key=lambda item: -int(by_item.get(item, 0)))
     answers = {}
     for frame in (sources, cases):
         for row in frame.to_dict("records"):
-            picture = Shown(
-                relation=str(row["relation"]),
-                severity=int(row["severity"]),
-                repeat=int(row["repeat"]),
-                frame=int(row["frame"]),
-            )
+            picture = _picture(source, row["relation"], row["severity"], row["repeat"], row["frame"])
             answers[str(row["item"]), picture] = row
     at_source = {str(row["item"]): row for row in sources.to_dict("records")}
     return Illustration(
-        dataset=dataset,
-        seed_id=seed_id,
         flips=flips,
         judged=judged,
         pictures=pictures,
@@ -148,6 +112,10 @@ def _illustration(
         truths=tuple(str(at_source[item]["truth"] or "") for item in items),
         said=tuple(tuple(_said(answers.get((item, picture))) for picture in pictures) for item in items),
     )
+
+
+def _picture(source: Address, relation: object, severity: int, repeat: int, frame: int) -> Address:
+    return replace(source, relation=str(relation), severity=int(severity), repeat=int(repeat), frame=int(frame))
 
 
 def _said(row: dict[object, object] | None) -> GivenAnswer | None:

@@ -86,12 +86,12 @@ def _card(picture: OrderedPicture, files: PictureFiles) -> dict[str, Any]:
         "prompt": picture.prompt,
         "findings": [
             {
-                "ordered": finding.ordered,
-                "seen": finding.detected,
-                "verdict": finding.verdict,
-                "class": "bad" if finding.verdict in WRONG else "good" if finding.verdict == AS_ORDERED else "open",
+                "ordered": ordered,
+                "seen": detected,
+                "verdict": verdict,
+                "class": "bad" if verdict in WRONG else "good" if verdict == AS_ORDERED else "open",
             }
-            for finding in picture.findings
+            for ordered, detected, verdict in picture.findings
         ],
         "unasked": ", ".join(picture.unasked),
     }

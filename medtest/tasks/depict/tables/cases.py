@@ -26,7 +26,6 @@ WEIGHT = "stratum_weight"
 MODALITY = "stratum_modality"
 """Column with the kind of picture that an order asks for; other prompts have none."""
 ALL_KINDS: tuple[str, ...] = (WHOLE, *KINDS)
-MISS_RULES = RULES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -235,7 +234,7 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
     )
     pair = {(rule, kind): np.full(count, np.nan) for rule in RULES for kind in ALL_KINDS}
     truth = {kind: np.full(count, np.nan) for kind in ALL_KINDS}
-    missing_counts = {rule: np.zeros((count, 6), np.int64) for rule in MISS_RULES}
+    missing_counts = {rule: np.zeros((count, 6), np.int64) for rule in RULES}
     shape, detectable = np.zeros(count, np.int64), np.ones(count, bool)
     for row in range(count):
         if not source[row] and text["effect"][row]:
@@ -246,11 +245,11 @@ def _judge(text: Mapping[str, Texts], source: NDArray[np.bool_]) -> dict[str, An
         look, prompt, change = _parsed(text, row)
         key = (text["scene"][row], text["tells"][row], text["pool"][row], text["effect"][row])
         if key not in cache:
-            miss_counts = {rule: _missed(look, prompt, rule) for rule in MISS_RULES}
+            miss_counts = {rule: _missed(look, prompt, rule) for rule in RULES}
             cache[key] = against_truth(look, prompt, change), miss_counts
         judgement, counts = cache[key]
         _note(truth, row, judgement)
-        for rule in MISS_RULES:
+        for rule in RULES:
             missing_counts[rule][row] = counts[rule]
         if has_pair[row]:
             source_look = look_of(text["source_scene"][row], text["source_tells"][row])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -92,9 +92,9 @@ class Correction:
         for (pool, effect, tells), count in contents.items():
             look = look_of(_NOTHING_SEEN, tells)
             placed = _told(said_of(pool), change_of(effect), look, names, classes=kind == ENTITIES)
-            if placed is None:
+            if not any(placed):
                 continue
-            alarmed, hits = logs.of(placed, pairs=pairs, others=pairs and kind == ENTITIES)
+            alarmed, hits = logs.of(placed, others=pairs and kind == ENTITIES)
             alarm, hit, total = alarm + count * alarmed, hit + count * hits, total + count
         if not total:
             return dict(NOTHING)
@@ -126,15 +126,6 @@ class Correction:
 _NOTHING_SEEN = '{"entities":[],"triples":[]}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """Card indices of a case's names: kept, removed, added."""
-
-    kept: list[int]
-    removed: list[int]
-    added: list[int]
-
-
 class _Logs:
     """Logarithms of the probabilities that an object is read as the rule requires, draws × names.
 
@@ -154,14 +145,20 @@ class _Logs:
         self.empty = np.log(sp**2 + (1 - sp) ** 2)
         self._all_empty = self.empty.sum(1)
 
-    def of(self, tells: _Told, *, pairs: bool, others: bool) -> tuple[Floats, Floats]:
-        """Return the probabilities of an alarm for a right case, and for one with one error, draws each."""
-        right = [self.alike[:, tells.kept], self.gone[:, tells.removed], self.come[:, tells.added]]
-        wrong = [self.unlike[:, tells.kept], self.stayed[:, tells.removed], self.lacking[:, tells.added]]
+    def of(self, placed: Sequence[list[int]], *, others: bool) -> tuple[Floats, Floats]:
+        """Return the probabilities of an alarm for a right case, and for one with one error, draws each.
+
+        Args:
+            placed: Card indices of the case's names: kept, removed, added.
+            others: True if nothing else may be seen.
+        """
+        kept, removed, added = placed
+        right = [self.alike[:, kept], self.gone[:, removed], self.come[:, added]]
+        wrong = [self.unlike[:, kept], self.stayed[:, removed], self.lacking[:, added]]
         passing, failing = np.concatenate(right, axis=1), np.concatenate(wrong, axis=1)
         passed = passing.sum(1)
         if others:
-            inside = [*tells.kept, *tells.removed, *tells.added]
+            inside = [*kept, *removed, *added]
             passed = passed + self._all_empty - self.empty[:, inside].sum(1)
         detected = 1 - np.exp(passed[:, None] - passing + failing).mean(1)
         return 1 - np.exp(passed), detected
@@ -169,26 +166,19 @@ class _Logs:
 
 def _told(
     stated: Said, change: PoolChange, look: SceneLook, names: Mapping[str, int], *, classes: bool
-) -> _Told | None:
-    """Return the card indices of a case's names; None if none is on the card."""
+) -> list[list[int]]:
+    """Return the card indices of a case's names: kept, removed, added."""
     tells = look.tells
     if classes:
         on_card = {name for name in (*stated.names, *change.removed) if name in names and tells.names(name)}
         removed = {name for name in on_card if name in change.removed and not stated.names[name]}
         added = {name for name in on_card if name in change.added and stated.names[name] == change.added[name]}
         groups = [on_card - removed - added, removed, added]
-        places = [[names[name] for name in sorted(group)] for group in groups]
-    else:
-        pairs, gone, new = change.pairs
-        followup_triples = {triple for _, triple in pairs} | set(stated.triples)
-        groups_of_triples = (
-            [triple for triple in sorted(followup_triples - set(new)) if tells.relates(triple)],
-            [triple for triple in sorted(gone) if tells.relates(triple) and triple not in stated.triples],
-            [triple for triple in sorted(new) if tells.relates(triple)],
-        )
-        places = [[names[triple[1]] for triple in group if triple[1] in names] for group in groups_of_triples]
-    unchanged, lost, come = places
-    return _Told(kept=unchanged, removed=lost, added=come) if unchanged or lost or come else None
+        return [[names[name] for name in sorted(group)] for group in groups]
+    pairs, gone, new = change.pairs
+    kept = ({triple for _, triple in pairs} | set(stated.triples)) - set(new)
+    triples = (sorted(kept), [triple for triple in sorted(gone) if triple not in stated.triples], sorted(new))
+    return [[names[t[1]] for t in group if tells.relates(t) and t[1] in names] for group in triples]
 
 
 def _said_names(view: Said, *, classes: bool) -> Counter[str]:

@@ -17,8 +17,8 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import OVERALL, Floats
 from medtest.results.cube.rates import CASES, Rates, decimals, rates
 from medtest.tasks.depict.oracle import WHOLE
-from medtest.tasks.depict.rules import ENTITIES, KINDS, RELATIONS, RULES, STRICT
-from medtest.tasks.depict.tables.cases import ALL_KINDS, MISS_RULES, DepictedCases
+from medtest.tasks.depict.rules import ENTITIES, RELATIONS, RULES, STRICT
+from medtest.tasks.depict.tables.cases import ALL_KINDS, DepictedCases
 from medtest.tasks.depict.tables.correction import Correction
 
 ERROR_COLUMNS = columns_in(__file__, "actesting")
@@ -104,7 +104,7 @@ def miss_table(cases: DepictedCases, correction: Correction | None = None) -> pd
         correction: Correction by the reader's card; None without a card.
     """
     rows: list[dict[str, Any]] = []
-    for rule in MISS_RULES:
+    for rule in RULES:
         counts = cases.missing[rule].astype(np.float64)
         for kind, (detected_at, stated_at, hidden) in ((ENTITIES, (0, 1, 4)), (RELATIONS, (2, 3, 5))):
             miss_rates = made_rates(
@@ -172,6 +172,3 @@ def interval(measured: Rates, number: int, column: int, name: str) -> dict[str, 
         "ci_high": float(decimals(measured.high[at])),
         "ci_method": str(measured.method[at]) if measured.whole[at] else "",
     }
-
-
-__all__ = ["ERROR_COLUMNS", "KINDS", "MISS_COLUMNS", "error_table", "made_rates", "miss_table"]

@@ -148,7 +148,7 @@ def findings_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFra
         record["both_sides"] = sum(judged.both[finding] for finding in names)
         for column, rate in enumerate(RATES):
             own = [case for case in judged.cases if case.rate == rate and case.finding in names]
-            test = None if name == ALL or card is None else _test_of(card, name, rate, own)
+            test = {} if name == ALL or card is None else _test_of(card, name, rate, own)
             record |= _columns(rate, own, table, (0, at, column), test)
         record["seen"] = record[RATES[MISSED]] - record[MISSED]
         records.append({**record, **_of_card(card, name)})
@@ -184,58 +184,45 @@ def _measured(cases: DepictedCases, judged: FindingCases, places: Mapping[str, S
     return rates(place, weight * wrong, weight, independent=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """Sensitivity and specificity with the numbers that they were measured on."""
+def _test_of(card: Card, finding: str, rate: str, own: Sequence[FindingCase]) -> dict[str, float]:
+    """Return the test behind a rate, of the finding or of a wrong side, as arguments of :func:`corrected_share`.
 
-    sensitivity: float
-    positives: float
-    specificity: float
-    negatives: float
-
-    def corrected(self, share: float, cases: float) -> tuple[float, float, float]:
-        return corrected_share(
-            share,
-            cases,
-            sensitivity=self.sensitivity,
-            positives=self.positives,
-            specificity=self.specificity,
-            negatives=self.negatives,
-        )
-
-
-def _test_of(card: Card, finding: str, rate: str, own: Sequence[FindingCase]) -> _Test | None:
-    """Return the test behind a rate: of the finding, or of a wrong side; None without a reliable row of the card.
+    Without a reliable row of the card there is none.
 
     For a wrong side the positive cases are those on the other side than ordered, so that sensitivity and specificity
     are the shares of right readings of either side, mixed as the prompts order sides.
     """
     row = card.row("side" if rate == WRONG_SIDE else "class", finding)
     if row is None or not row.reliable:
-        return None
+        return {}
     present, absent = float(row.present), float(row.absent)
     sensitivity, specificity = float(row.sensitivity or 0), float(row.specificity or 0)
     if rate != WRONG_SIDE:
-        return _Test(sensitivity, present, specificity, absent)
+        return {
+            "sensitivity": sensitivity,
+            "positives": present,
+            "specificity": specificity,
+            "negatives": absent,
+        }
     left = sum(case.side == LEFT for case in own) / max(len(own), 1)
-    return _Test(
-        left * specificity + (1 - left) * sensitivity,
-        left * absent + (1 - left) * present,
-        left * sensitivity + (1 - left) * specificity,
-        left * present + (1 - left) * absent,
-    )
+    return {
+        "sensitivity": left * specificity + (1 - left) * sensitivity,
+        "positives": left * absent + (1 - left) * present,
+        "specificity": left * sensitivity + (1 - left) * specificity,
+        "negatives": left * present + (1 - left) * absent,
+    }
 
 
 def _columns(
-    name: str, own: Sequence[FindingCase], table: Rates, at: tuple[int, int, int], test: _Test | None
+    name: str, own: Sequence[FindingCase], table: Rates, at: tuple[int, int, int], test: Mapping[str, float]
 ) -> dict[str, Any]:
     """Return the columns of one rate of one row."""
     rate, low, high, method = (values[at] for values in (table.rate, table.low, table.high, table.method))
     corrected = _UNKNOWN
-    if test is not None and own:
+    if test and own:
         independent = {WILSON: len(own), WILSON_CLUSTERS: table.clusters[at]}
         count = independent.get(method, effective_cases(rate, low, high, len(own)))
-        corrected = test.corrected(1 - rate if name == MISSED else rate, count)
+        corrected = corrected_share(1 - rate if name == MISSED else rate, count, **test)
         if name == MISSED:
             corrected = (1 - corrected[0], 1 - corrected[2], 1 - corrected[1])
     values = {"rate": rate, "low": low, "high": high}

@@ -20,21 +20,6 @@ WRONG: Final = (MISSED, DRAWN, WRONG_SIDE, OTHERWISE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingComparison:
-    """Comparison of a finding in the prompt with the same finding in the picture.
-
-    Attributes:
-        ordered: The order, such as "left effusion" or "no edema".
-        detected: What the reader sees.
-        verdict: One of :data:`AS_ORDERED`, :data:`WRONG`, :data:`UNTOLD`, or :data:`OPEN` for an uncertain finding.
-    """
-
-    ordered: str
-    detected: str
-    verdict: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedPicture:
     """One picture of an order.
 
@@ -43,7 +28,9 @@ class OrderedPicture:
         relation: Relation of its case.
         prompt: Words that were sent; "" if they are not kept.
         picture: SHA-256 of its pixels.
-        findings: The findings that its prompt orders, excludes or calls uncertain.
+        findings: For each finding that its prompt orders, excludes or calls uncertain: the order, such as "left
+            effusion" or "no edema"; what the reader sees; and the verdict, one of :data:`AS_ORDERED`, :data:`WRONG`,
+            :data:`UNTOLD`, or :data:`OPEN` for an uncertain finding.
         unasked: Findings that are seen and that the prompt does not name.
     """
 
@@ -51,13 +38,13 @@ class OrderedPicture:
     relation: str
     prompt: str
     picture: str
-    findings: tuple[FindingComparison, ...]
+    findings: tuple[tuple[str, str, str], ...]
     unasked: tuple[str, ...]
 
     @property
     def wrong(self) -> int:
         """Number of findings that differ from their order."""
-        return sum(finding.verdict in WRONG for finding in self.findings)
+        return sum(verdict in WRONG for _, _, verdict in self.findings)
 
 
 def ordered_pictures(records: Records, most: int) -> list[OrderedPicture]:
@@ -89,18 +76,18 @@ def _picture(record: Mapping[Any, Any]) -> OrderedPicture:
     )
 
 
-def _findings(prompt: Said, look: SceneLook) -> Iterator[FindingComparison]:
+def _findings(prompt: Said, look: SceneLook) -> Iterator[tuple[str, str, str]]:
     for name in prompt.names:
         attributes = [attribute for finding, attribute in prompt.attributes if finding == name]
         number = prompt.names[name] if name in prompt.stated and prompt.names[name] > 1 else None
         is_detectable = look.tells.names(name)
         verdict = _verdict(name, attributes, prompt, look) if is_detectable else UNTOLD
-        yield FindingComparison(ordered=_words(name, attributes, number), detected=_seen(look, name), verdict=verdict)
+        yield _words(name, attributes, number), _seen(look, name), verdict
     for name in sorted(prompt.absent):
         verdict = UNTOLD if not look.tells.names(name) else DRAWN if look.names[name] else AS_ORDERED
-        yield FindingComparison(ordered=f"no {_words(name)}", detected=_seen(look, name), verdict=verdict)
+        yield f"no {_words(name)}", _seen(look, name), verdict
     for name in sorted(prompt.uncertain):
-        yield FindingComparison(ordered=f"possibly {_words(name)}", detected=_seen(look, name), verdict=OPEN)
+        yield f"possibly {_words(name)}", _seen(look, name), OPEN
 
 
 def _verdict(name: str, attributes: Iterable[str], prompt: Said, look: SceneLook) -> str:

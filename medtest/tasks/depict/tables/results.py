@@ -12,7 +12,7 @@ from medtest.readers.pictures.card import Card
 from medtest.results.columns import columns_in, seeds_of
 from medtest.results.rates.costs import cost_rows
 from medtest.results.records.records_io import Records
-from medtest.tasks.depict.tables.cases import DepictedCases, cases_of, has_depictions
+from medtest.tasks.depict.tables.cases import cases_of, has_depictions
 from medtest.tasks.depict.tables.classes import class_table
 from medtest.tasks.depict.tables.correction import Correction
 from medtest.tasks.depict.tables.errors import error_table, miss_table
@@ -149,6 +149,3 @@ def _answered(frame: pd.DataFrame) -> pd.DataFrame:
 def cost_table(records: Records) -> pd.DataFrame:
     """Return tokens, cost, latency and calls, in total and by relation, with exactly :data:`COST_COLUMNS`."""
     return cost_rows([records.sources, records.followups], ("relation",), COST_COLUMNS, _answered)
-
-
-__all__ = ["DepictedCases", "DepictTables", "depict_tables"]
