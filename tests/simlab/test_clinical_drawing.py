@@ -43,7 +43,7 @@ def test_it_reads_orders_by_its_own_rules() -> None:
 
 def test_it_and_the_language_of_orders_agree_on_made_orders() -> None:
     for number in range(0, 300, 3):
-        text = made.make(number, 11).text
+        text = made.make(number, 11)
         order, own = read_order(text).order, understood_order(text)
         assert own is not None
         if order.contradictions:

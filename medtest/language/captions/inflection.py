@@ -3,90 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+from medtest.core.files.paths import read_yaml
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-IRREGULAR: dict[str, str] = {
-    "calf": "calves",
-    "child": "children",
-    "die": "dice",
-    "elf": "elves",
-    "foot": "feet",
-    "goose": "geese",
-    "half": "halves",
-    "hoof": "hooves",
-    "knife": "knives",
-    "leaf": "leaves",
-    "life": "lives",
-    "loaf": "loaves",
-    "man": "men",
-    "mouse": "mice",
-    "ox": "oxen",
-    "person": "people",
-    "scarf": "scarves",
-    "self": "selves",
-    "shelf": "shelves",
-    "thief": "thieves",
-    "tooth": "teeth",
-    "wife": "wives",
-    "wolf": "wolves",
-    "woman": "women",
-    "bikini": "bikinis",
-    "broccoli": "broccolis",
-    "cactus": "cacti",
-    "kiwi": "kiwis",
-    "panini": "paninis",
-    "ski": "skis",
-    "taxi": "taxis",
-    "octopus": "octopuses",
-}
+_LISTS: dict[str, Any] = read_yaml(Path(__file__).with_name("inflection.yaml"))
+IRREGULAR: dict[str, str] = _LISTS.pop("irregular")
 """Irregular plurals by singular; they also apply to the last part of compounds (``policeman``)."""
-_COMPOUNDING = frozenset(("man", "woman", "child", "person", "foot", "knife", "shelf", "tooth", "wife", "life"))
-SAME = _words("""
-    aircraft bison buffalo deer fish hovercraft moose offspring salmon series sheep shrimp spacecraft species
-    trout watercraft
-""")
-"""Words whose plural equals the singular."""
-PLURAL_ONLY = _words("""
-    belongings binoculars clothes earphones eyeglasses goggles groceries headphones jeans khakis leggings
-    outskirts overalls pajamas pants pliers pyjamas remains scissors shades shorts slacks spectacles stairs
-    sunglasses surroundings suspenders sweatpants sweats tights tongs trousers tweezers utensils woods
-""")
-"""Words without a singular."""
-_MEN = _words("abdomen acumen albumen cyclamen hymen lumen omen ramen regimen semen specimen stamen yemen")
-"""Singulars in -men."""
-_ENDS_IN_S = _words("""
-    abs abyss access actress address albatross asbestos asparagus atlas bass bias bliss bonus boss brass bus
-    business bypass cactus campus canvas census chess chorus christmas circus citrus class compass cosmos crocus
-    cross cutlass dais darkness debris discus dress eucalyptus express eyeglass fitness floss focus fortress gas
-    genius glass gloss grass guess harness hibiscus hippopotamus hiss hostess hourglass hummus illness iris kiss
-    lens lettuce loss lotus mathematics mattress means mess minus mistress moss news oasis octopus overpass
-    pancreas papyrus paris pelvis plus press princes princess process radius rhinoceros series species status
-    stylus success surplus sushis swiss tennis texas toss trellis tv's underpass vegas virus waitress walrus
-    wetness wilderness wineglass witness
-""")
+_WORDS: dict[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _LISTS.items()}
+SAME, PLURAL_ONLY = _WORDS["same"], _WORDS["plural_only"]
+"""Words whose plural equals the singular, and words without a singular."""
 _ES = ("ses", "xes", "zes", "ches", "shes", "sses")
-_IE = _words("""
-    beanie birdie bootie bowtie brownie budgie calorie collie cookie cutie doggie eerie foodie genie goalie hippie
-    hoodie kiddie magpie movie necktie pie pinkie pixie prairie quickie rookie selfie smoothie sortie sweetie
-    talkie tie veggie walkie wheelie zombie zookie
-""")
-_OES = _words("tomato potato hero echo mango volcano tornado mosquito cargo domino buffalo")
-_SE = _words("""
-    base birdhouse blouse bookcase briefcase bruise caboose case cause chaise chase cheese clause close clubhouse
-    collapse corpse course courthouse crease crevasse cruise curse database disguise doghouse dose eclipse ellipse
-    enclosure excuse exercise expanse farmhouse finesse franchise fuse geese glimpse goose grease greenhouse
-    hearse horse hose house impasse increase lacrosse lease license lighthouse merchandise moose mouse muse noise
-    noose nose nurse pause phase phrase pillowcase pose posse praise premise promise pulse purchase purse
-    racehorse raise release response reverse rose seahorse sense showcase spouse staircase suitcase sunrise
-    surface tease tortoise turquoise universe use valise vase verse vise warehouse wise
-""")
-_ZE = _words("prize maze size bronze breeze glaze gaze blaze trapeze haze")
-_CHE = _words("ache headache niche quiche toothache cache avalanche mustache moustache brioche")
-_XE = _words("axe pickaxe deluxe")
 
 
 @cache
@@ -101,10 +29,10 @@ def _plural(word: str) -> str:
         return word
     if word in IRREGULAR:
         return IRREGULAR[word]
-    for ending in _COMPOUNDING:
+    for ending in _WORDS["compounding"]:
         if word.endswith(ending) and word not in ("human", "german", "roman", "shaman", "talisman"):
             return word[: -len(ending)] + IRREGULAR[ending]
-    if word.endswith(("s", "x", "z", "ch", "sh")) or word in _OES:
+    if word.endswith(("s", "x", "z", "ch", "sh")) or word in _WORDS["oes"]:
         return word + "es"
     if word.endswith("y") and len(word) > 1 and word[-2] not in "aeiou":
         return word[:-1] + "ies"
@@ -124,22 +52,22 @@ def singular(noun: str) -> str:
 
 
 def _singular(word: str) -> str:
-    if word in SAME or word in PLURAL_ONLY or word in _ENDS_IN_S or len(word) < 3:
+    if word in SAME or word in PLURAL_ONLY or word in _WORDS["ends_in_s"] or len(word) < 3:
         return word
     if word in _BACK:
         return _BACK[word]
-    for ending in _COMPOUNDING:
-        if word.endswith(IRREGULAR[ending]) and word not in _MEN:
+    for ending in _WORDS["compounding"]:
+        if word.endswith(IRREGULAR[ending]) and word not in _WORDS["men"]:
             return word[: -len(IRREGULAR[ending])] + ending
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies") and len(word) > 4:
-        return word[:-1] if word[:-1] in _IE else word[:-3] + "y"
-    if word.endswith("oes") and word[:-2] in _OES:
+        return word[:-1] if word[:-1] in _WORDS["ie"] else word[:-3] + "y"
+    if word.endswith("oes") and word[:-2] in _WORDS["oes"]:
         return word[:-2]
     stem = word[:-1]
     if word.endswith(_ES):
-        keeps_e = stem in _SE or stem in _ZE or stem in _CHE or stem in _XE or _ends_with_e(stem)
+        keeps_e = stem in _WORDS["keeps_e"] or _ends_with_e(stem)
         return stem if keeps_e else word[:-2]
     return stem
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from medtest.core.scenes import Entity, Pool, Triple
 from medtest.language.captions.controlled.lexicon import garment, mass
 from medtest.language.captions.controlled.parser import ControlledParser
+from medtest.language.captions.controlled.phrases import ORDINALS
 from medtest.language.captions.inflection import PLURAL_ONLY, article
 from medtest.language.captions.vocabulary import vg150
 
@@ -22,18 +23,6 @@ NUMBERS: tuple[str, ...] = (
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
 )
 """Number words, by their value; greater numbers are written in figures."""
-ORDINALS: tuple[str, ...] = (
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
 _FINITE = {"has": ("has", "have"), "says": ("says", "say")}
 _SIDES = {"left of": "to the left of", "right of": "to the right of"}
 

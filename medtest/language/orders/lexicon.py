@@ -70,6 +70,18 @@ class OrderPhrase:
 
 _Entry = tuple[tuple[str, ...], OrderKind, Any]
 _JOINTS = (",", ";", ".", ":", "and", "or", "nor", "but")
+_KINDS_OF_LISTS = {
+    "colours": OrderKind.COLOUR,
+    "single": OrderKind.SINGLE,
+    "several": OrderKind.SEVERAL,
+    "articles": OrderKind.ARTICLE,
+    "negations": OrderKind.NEGATION,
+    "doubts": OrderKind.DOUBT,
+    "normal": OrderKind.NORMAL,
+    "ages": OrderKind.FILLER,
+    "fillers": OrderKind.FILLER,
+    "breaks": OrderKind.BREAK,
+}
 _UNITS = {"mm": 1.0, "cm": 10.0}
 _TWO_NUMBERS = re.compile(r"\d+(?:\s*-\s*|,)\d+")
 """A range ("5-10 mm") or a decimal comma, whose halves would be read as a count and a size."""
@@ -191,22 +203,7 @@ def _all_phrases(modality: ModalityWords) -> Iterator[tuple[str, OrderKind, Any]
         yield from ((phrase, kind, name) for name, phrases in table.items() for phrase in phrases)
     for word, bounds in words.size_words.items():
         yield word, OrderKind.SIZE_WORD, bounds
-    lists = (
-        *(
-            (OrderKind.COLOUR, "colours"),
-            (OrderKind.SINGLE, "single"),
-            (OrderKind.SEVERAL, "several"),
-            (OrderKind.ARTICLE, "articles"),
-        ),
-        *(
-            (OrderKind.NEGATION, "negations"),
-            (OrderKind.DOUBT, "doubts"),
-            (OrderKind.NORMAL, "normal"),
-            (OrderKind.FILLER, "ages"),
-        ),
-        *((OrderKind.FILLER, "fillers"), (OrderKind.BREAK, "breaks")),
-    )
-    for kind, name in lists:
+    for name, kind in _KINDS_OF_LISTS.items():
         yield from ((phrase, kind, phrase) for phrase in words.lists[name])
     yield from ((joint, OrderKind.JOINT, joint) for joint in _JOINTS)
 

@@ -7,13 +7,12 @@ an uncertain finding, "normal", or statements that contradict each other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from medtest.core.portable import key_generator
 from medtest.language.orders.order import Order, OrderedFinding
-from medtest.language.orders.reading import read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
 from medtest.language.orders.writing import Wording, finding_words, write_order
 from medtest.phantoms.questions.plan import pick
@@ -28,16 +27,8 @@ _CASES = (("plain", 0.76), ("uncertain", 0.1), ("normal", 0.08), ("contradictory
 _SIDED = ("one", "pair")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MadeOrder:
-    """A made order and its text."""
-
-    order: Order
-    text: str
-
-
-def make(index: int, suite_seed: int, *, modalities: Sequence[str] = MODALITIES, special: bool = True) -> MadeOrder:
-    """Return the order of a number, independent of how many are made.
+def make(index: int, suite_seed: int, *, modalities: Sequence[str] = MODALITIES, special: bool = True) -> str:
+    """Return the text of an order by its number, independent of how many are made.
 
     Args:
         index: Its number.
@@ -66,7 +57,7 @@ def make(index: int, suite_seed: int, *, modalities: Sequence[str] = MODALITIES,
     text = write_order(order, wording)
     if case == "contradictory":
         text = _contradicted(text, order.findings[0], wording)
-    return MadeOrder(order=read_order(text).order, text=text)
+    return text
 
 
 def _case(chance: float) -> str:

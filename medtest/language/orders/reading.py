@@ -17,21 +17,10 @@ from medtest.language.orders.findings import check_repeats, finding_of, presence
 from medtest.language.orders.lexicon import OrderKind, OrderNoun, OrderPhrase, phrases_of
 from medtest.language.orders.order import Contradiction, NotControlled, Order, OrderedFinding
 
-_OF_FINDINGS = frozenset(
-    (
-        OrderKind.FINDING,
-        OrderKind.SIDE,
-        OrderKind.PARIS,
-        OrderKind.COLOUR,
-        OrderKind.SIZE,
-        OrderKind.SIZE_WORD,
-        OrderKind.NUMBER,
-    )
-    + (OrderKind.ARTICLE, OrderKind.SINGLE, OrderKind.SEVERAL, OrderKind.NEGATION, OrderKind.DOUBT)
-)
 _OF_HEADS = frozenset(
     (OrderKind.MODALITY, OrderKind.AGE, OrderKind.SEX, OrderKind.SCANNER, OrderKind.STYLE, OrderKind.NORMAL)
 )
+_OF_FINDINGS = frozenset(OrderKind) - _OF_HEADS - {OrderKind.FILLER, OrderKind.BREAK, OrderKind.JOINT}
 _DETERMINERS = frozenset((OrderKind.ARTICLE, OrderKind.NUMBER, OrderKind.SINGLE, OrderKind.SEVERAL))
 _MARKS = frozenset((OrderKind.NEGATION, OrderKind.DOUBT))
 
@@ -92,6 +81,12 @@ class _Chunk:
     @property
     def nouns(self) -> list[OrderPhrase]:
         return [phrase for phrase in self.phrases if phrase.kind is OrderKind.FINDING]
+
+    @property
+    def is_together(self) -> bool:
+        """True if no word about picture or patient stands between the words of the finding."""
+        places = [at for at, phrase in enumerate(self.phrases) if phrase.kind in _OF_FINDINGS]
+        return not any(phrase.kind in _OF_HEADS for phrase in self.phrases[places[0] : places[-1]])
 
 
 @dataclass(slots=True)
@@ -196,7 +191,7 @@ def _drafts(chunks: Sequence[_Chunk]) -> list[_Draft]:
             drafts[-1].alone = False
         else:
             scope, shared = "ordered", False
-        drafts.append(_Draft(phrases=own, presence=scope, alone=not shared and _together(chunk)))
+        drafts.append(_Draft(phrases=own, presence=scope, alone=not shared and chunk.is_together))
     return drafts
 
 
@@ -254,18 +249,6 @@ def _with_both_sides(phrases: list[OrderPhrase], more: list[OrderPhrase]) -> lis
         return phrases + more
     both = OrderPhrase(OrderKind.SIDE, "bilateral", first.start, second.end, f"{first.text} and {second.text}")
     return [both if phrase is first else phrase for phrase in phrases] + more[1:]
-
-
-def _together(chunk: _Chunk) -> bool:
-    """Return True if no word about picture or patient stands between the words of a finding."""
-    kinds = [phrase.kind in _OF_HEADS for phrase in _stripped(chunk.phrases)]
-    return not any(kinds)
-
-
-def _stripped(phrases: Sequence[OrderPhrase]) -> Sequence[OrderPhrase]:
-    """Return the phrases from the first to the last that concern the finding."""
-    places = [at for at, phrase in enumerate(phrases) if phrase.kind in _OF_FINDINGS]
-    return phrases[places[0] : places[-1] + 1]
 
 
 def _item(draft: _Draft) -> OrderItem:

@@ -45,5 +45,5 @@ class OrderPhantoms(OrderSource):
 
         settings = self.settings
         for index in range(settings.start, settings.start + settings.count):
-            order = made.make(index, self.suite_seed, modalities=tuple(settings.modalities), special=settings.special)
-            listing.candidates.append(self._candidate(f"order-{index:05d}", order.text))
+            text = made.make(index, self.suite_seed, modalities=tuple(settings.modalities), special=settings.special)
+            listing.candidates.append(self._candidate(f"order-{index:05d}", text))

@@ -47,5 +47,5 @@ def seed_of(pool: Pool, text: str = "", seed_id: str = "s") -> PreparedSeed:
 
 def ordered_seed(order: int | str) -> PreparedSeed:
     """Return a prepared seed that orders a medical picture: a made order by number, or a text."""
-    text = made.make(order, 5).text if isinstance(order, int) else order
+    text = made.make(order, 5) if isinstance(order, int) else order
     return seed_of(order_pool(read_order(text).order), text)

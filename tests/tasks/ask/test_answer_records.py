@@ -326,7 +326,10 @@ def test_the_images_that_flip_most_are_shown_with_their_answers() -> None:
                 )
                 rows.append((flipped if hit else record)(image, item, relation))
     worst = worst_images(records_of(rows))
-    assert [(image.pictures[0].seed_id, image.flips, image.judged) for image in worst] == [("i002", 3, 4), ("i001", 1, 4)]
+    assert [(image.pictures[0].seed_id, image.flips, image.judged) for image in worst] == [
+        ("i002", 3, 4),
+        ("i001", 1, 4),
+    ]
     first = worst[0]
     assert [shown.relation for shown in first.pictures] == ["source", "blur", "contrast"]
     assert str(first.pictures[1]) == "d/i002/blur_s3_f0_r0"

@@ -30,6 +30,7 @@ class Lexicon:
             ``VN`` past participle.
         skip_phrases: Phrases without content, as words, longest first.
         tables: Tables of the file by name.
+        groups: Words of single rules, which make no word known.
     """
 
     lists: Mapping[str, frozenset[str]]
@@ -37,6 +38,7 @@ class Lexicon:
     forms: Mapping[str, Mapping[str, str]]
     skip_phrases: tuple[tuple[str, ...], ...]
     tables: Mapping[str, Mapping[str, Any]]
+    groups: Mapping[str, frozenset[str]]
 
     def __getitem__(self, name: str) -> frozenset[str]:
         return self.lists[name]
@@ -50,6 +52,7 @@ class Lexicon:
 def lexicon() -> Lexicon:
     """Return the lexicon, cached."""
     content: dict[str, Any] = read_yaml(FILE)
+    groups = {name: _listed(text) for name, text in content.pop("groups").items()}
     lists = {name: _listed(value) for name, value in content.items() if isinstance(value, str)}
     lists["compounds"] |= _compounds()
     forms: dict[str, dict[str, str]] = {}
@@ -69,6 +72,7 @@ def lexicon() -> Lexicon:
             sorted((tuple(phrase.split()) for phrase in content["skip_phrases"]), key=len, reverse=True)
         ),
         tables={name: value for name, value in content.items() if isinstance(value, dict)},
+        groups=groups,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from medtest.language.captions.controlled.lexicon import known_noun, lexicon
-from medtest.language.captions.controlled.prepositions import PARTICLES, continues, preposition, word_at
+from medtest.language.captions.controlled.prepositions import continues, preposition, word_at
 from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.language.captions.controlled.tokens import STOP
 
@@ -149,7 +149,7 @@ class Neighbours:
         """Return True if a one-word preposition is followed by no noun: "walking around in", "hanging up"."""
         if word == "about" and following == "to":
             return True
-        if word not in PARTICLES:
+        if word not in self.told.groups["particles_alone"]:
             return False
         if following in (STOP, ",", "and", "while", "as", "or", "with", "but"):
             return True

@@ -6,31 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from medtest.language.captions.controlled.lexicon import animate, lexicon, mass
-from medtest.language.captions.controlled.tags import Tag, Token
+from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
 from medtest.language.captions.inflection import PLURAL_ONLY, SAME, is_plural, singular
 from medtest.language.captions.vocabulary import vg150
 
-_HEADS = frozenset((Tag.NOUN,))
-_BEFORE = frozenset(
-    (
-        Tag.ARTICLE,
-        Tag.THE,
-        Tag.HIS,
-        Tag.QUANTITY,
-        Tag.NUMBER,
-        Tag.ORDINAL,
-        Tag.ADJECTIVE,
-        Tag.MODIFIER,
-        Tag.NOUN,
-        Tag.ADVERB,
-    )
-)
-
-
-_OWNERS = frozenset(
-    ("friends", "mans", "womans", "childs", "childrens", "boys", "girls", "persons", "peoples", "ladies")
-)
-"""Possessives written without an apostrophe: "a friends house"."""
+_BEFORE = OPENS_NOUN | {Tag.ADVERB}
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
 @dataclass(slots=True)
@@ -82,7 +63,7 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
         ):
             break
         if token.tag in _BEFORE:
-            if words and words[-1].tag is Tag.NOUN and token.tag not in _HEADS:
+            if words and words[-1].tag is Tag.NOUN and token.tag is not Tag.NOUN:
                 break
             words.append(token)
             end += 1
@@ -110,7 +91,7 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
     if len(nouns) > 1 and nouns[0] in ("couple", "dozen") and result.count == 1:
         nouns.pop(0)
     limb = len(nouns) == 2 and nouns[1] in lists["body_parts"] and nouns[0].endswith("s") and animate(nouns[0])
-    if len(nouns) > 1 and (nouns[0] in _OWNERS or limb) and not words[0].word.isdigit():
+    if len(nouns) > 1 and (nouns[0] in lexicon().groups["owners"] or limb) and not words[0].word.isdigit():
         result.owner = Phrase(name=singular(nouns.pop(0)), count=1)
     head = nouns[-1]
     _count(result, head, words)
@@ -128,7 +109,7 @@ def phrase(tokens: Sequence[Token], at: int, *, first: bool = False) -> Phrase |
         result.name = ""
         return result
     if not result.collection and not result.picture:
-        result.name = " ".join([*nouns[:-1], _one(head)])
+        result.name = " ".join([*nouns[:-1], singular(head)])
     if _next_tag(tokens, end) is Tag.POSSESSIVE:
         owned = phrase(tokens, end + 1)
         if owned is not None:
@@ -162,8 +143,7 @@ def _determine(result: Phrase, words: Sequence[Token]) -> None:
         if word.tag in (Tag.THE,):
             result.definite = True
         elif word.tag is Tag.ORDINAL:
-            ordinals = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-            result.ordinal = ordinals.index(word.word) + 1
+            result.ordinal = ORDINALS.index(word.word) + 1
         elif word.word in ("another", "other", "others"):
             result.another = True
 
@@ -212,11 +192,6 @@ def _unseen(nouns: Sequence[str], result: Phrase, of: bool) -> bool:
         and head in lists["always_collections"]
         and head in ("group", "pair", "bunch", "lot", "lots", "variety")
     )
-
-
-def _one(head: str) -> str:
-    """Return a noun in the singular; eyewear keeps its plural."""
-    return singular(head)
 
 
 def _next_is(tokens: Sequence[Token], at: int, word: str) -> bool:

@@ -11,26 +11,17 @@ from medtest.language.captions.inflection import singular
 from medtest.language.captions.vocabulary import vg150
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_UNSEEN = frozenset(
-    ("without", "like", "as", "during", "until", "after", "than", "per", "via", "despite", "except", "about")
-)
-PARTICLES = _words("""
-    up down out off over around on in by along through across past about inside outside behind under above below near
-""")
-"""Prepositions that are adverbs if no noun follows."""
-
-
 @cache
 def _phrases() -> dict[tuple[str, ...], str]:
     """Return the prepositions by their words; phrases that begin with a verb are read as verb and preposition."""
     predicates: dict[tuple[str, ...], str] = {}
     lists = lexicon()
     further = lists.tables["further_prepositions"]
-    for phrase, predicate in {**vg150().phrases, **further, **dict.fromkeys(_UNSEEN, "")}.items():
+    for phrase, predicate in {
+        **vg150().phrases,
+        **further,
+        **dict.fromkeys(lists.groups["unseen_prepositions"], ""),
+    }.items():
         first = phrase.split()[0]
         if (
             not lists.verb(first)
@@ -61,24 +52,15 @@ def preposition(words: Sequence[str], at: int) -> tuple[int, str] | None:
     return None
 
 
-_OF_REGIONS = frozenset(
-    ("on", "in", "at", "to", "along", "near", "from", "around", "by", "through", "off", "against", "toward")
-)
-_BEFORE_REGIONS = _words("""
-    the a an one each either both his her its their other far opposite very near right left hand top upper lower
-    back front far-left left-hand right-hand bottom outer inner
-""")
-
-
 def _region(words: Sequence[str], at: int) -> tuple[int, str] | None:
     """Read "in the far corner of" as "in", since a region is not an entity; without "of" the predicate is "-"."""
-    if words[at] not in _OF_REGIONS:
+    if words[at] not in lexicon().groups["of_regions"]:
         return None
     regions = lexicon()["regions"]
     end = at + 1
     while (
         end < len(words)
-        and words[end] in _BEFORE_REGIONS
+        and words[end] in lexicon().groups["before_regions"]
         and not (words[end] in regions and word_at(words, end + 1) == "of")
     ):
         end += 1

@@ -9,7 +9,7 @@ from medtest.language.captions.controlled.clause import Clause
 from medtest.language.captions.controlled.lexicon import garment, lexicon, mass
 from medtest.language.captions.controlled.phrases import Phrase, phrase
 from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
-from medtest.language.captions.controlled.verbs import VERBS, Predicate, predicate_of_verb
+from medtest.language.captions.controlled.verbs import VERBS, predicate_of_verb
 from medtest.language.captions.controlled.whose import NounTraits, belongs_to, subject_of
 from medtest.language.captions.inflection import PLURAL_ONLY
 
@@ -92,7 +92,7 @@ class CaptionReading:
             if inner is None:
                 self.at = through.end + 1
                 return
-            if through.collection and count is not None and inner.count is None and not _is_mass(inner.name):
+            if through.collection and count is not None and inner.count is None and not mass(inner.name):
                 one_pair = count == 2 and inner.name.split(" ")[-1] in PLURAL_ONLY and not through.numbered
                 inner.count = 1 if one_pair else count
             inner.attributes += [attribute for attribute in through.attributes if attribute in lexicon()["colours"]]
@@ -236,11 +236,6 @@ class CaptionReading:
             state.last, state.last_role = list(subjects), ""
         if predicate.wants:
             return
-        self._waits(predicate, subjects)
-
-    def _waits(self, predicate: Predicate, subjects: list[int]) -> None:
-        """Set a predicate pending if it takes an object."""
-        state = self.clause
         if predicate.predicate:
             state.pending = (predicate.predicate, subjects)
         state.drops = predicate.drops
@@ -389,7 +384,3 @@ def _name_ahead(group: Phrase | None, tokens: Sequence[Token]) -> str:
 
 def _wears(name: str, subjects: Sequence[NounTraits]) -> bool:
     return garment(name) and any(subject.animate for subject in subjects)
-
-
-def _is_mass(name: str) -> bool:
-    return bool(name) and mass(name)

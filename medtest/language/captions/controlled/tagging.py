@@ -119,21 +119,7 @@ class Tagger(Neighbours):
             return Tag.AND
         if word in ("while", "when", "where", "because", "so", "if", "since", "although", "though"):
             return Tag.CONNECTOR
-        if word in (
-            "can",
-            "could",
-            "will",
-            "would",
-            "should",
-            "may",
-            "might",
-            "must",
-            "does",
-            "did",
-            "do",
-            "seems",
-            "appears",
-        ):
+        if word in lists.groups["modals"]:
             acts = "VB" in lists.verb(following) or following in ("be", "not") or following in lists["adverbs"]
             return Tag.AUXILIARY if acts and self._last() in (Tag.NOUN, Tag.PRONOUN, Tag.RELATIVE) else None
         if (

@@ -10,7 +10,6 @@ from medtest.language.captions.controlled.tags import OPENS_NOUN, Tag, Token
 
 VERBS = frozenset((Tag.ING, Tag.PARTICIPLE, Tag.FINITE, Tag.BASE))
 TRANSITIVE = {"have": "has", "show": "has", "say": "says", "examine": "looking at", "cross": "across", "enter": "in"}
-_NO_OBJECT = frozenset(("be", "do", "get", "go", "seem", "appear", "become", "remain", "stay"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ def predicate_of_verb(tokens: Sequence[Token], at: int) -> Predicate:
             return Predicate(predicate=relation, end=end + 1)
         return Predicate(predicate="", end=end)
     if following.tag in OPENS_NOUN or following.tag is Tag.PRONOUN:
-        if token.tag is Tag.PARTICIPLE or base in _NO_OBJECT:
+        if token.tag is Tag.PARTICIPLE or base in lexicon().groups["without_object"]:
             return Predicate(predicate="", end=end, drops=True)
         return Predicate(predicate=TRANSITIVE.get(base) or ing_of(token), end=end)
     return Predicate(predicate="", end=end)

@@ -10,26 +10,6 @@ from medtest.language.captions.controlled.tags import Tag, Token
 from medtest.language.captions.inflection import singular
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_POSTURES = _words("""
-    sit stand lie lay park hang rest lean perch mount place set locate situate position attach display stack
-    pile float
-""")
-_MOTIONS = _words("travel move go drive pull come turn fly pass roll head arrive ride sit")
-_VEHICLES = _words(
-    "train bus car truck boat plane airplane jet motorcycle bike bicycle van taxi tram trolley ship ferry"
-)
-_OF_BEINGS = _words("""
-    hold ride eat wear throw catch take swing hit get give feed lead watch play use look carry walk run jump sit
-    stand lie sleep talk smile laugh kneel crouch bend drink read write cook prepare brush wash wait stare gaze
-    pose ski surf skate snowboard skateboard swim graze dress seat try attempt kick reach touch pet hug kiss
-    lick chew sniff play perform enjoy cut work drive fly
-""")
-
-
 @dataclass(slots=True)
 class NounTraits:
     """Noun being read.
@@ -57,7 +37,7 @@ class NounTraits:
     @property
     def vehicle(self) -> bool:
         """True for a vehicle."""
-        return singular(self.name.rpartition(" ")[2]) in _VEHICLES
+        return singular(self.name.rpartition(" ")[2]) in lexicon().groups["vehicles"]
 
     @property
     def place(self) -> bool:
@@ -65,13 +45,6 @@ class NounTraits:
         return place(self.name)
 
 
-_CARRIED = _words("""
-    fork knife spoon umbrella racket racquet bat backpack camera hat leash helmet surfboard board skateboard
-    snowboard ski frisbee kite ball bag purse suitcase luggage phone cellphone guitar cane stick pole rope dog basket
-    bottle glove mitt
-""")
-_SEATS = frozenset(("couch", "bed", "chair", "bench", "sofa", "table", "desk"))
-_DISHES = frozenset(("plate", "platter", "bun"))
 Named = Sequence[tuple[int, NounTraits]]
 
 
@@ -88,7 +61,7 @@ def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Nam
     beings = any(noun.animate for _, noun in last)
     if role == "of" and owners and any(noun.container for _, noun in owners):
         return _indices(owners)
-    if token.base in _OF_BEINGS and not beings:
+    if token.base in lexicon().groups["acts_of_beings"] and not beings:
         for group in (owners, main):
             if any(noun.animate for _, noun in group):
                 return _indices(group)
@@ -97,11 +70,11 @@ def subject_of(token: Token, *, last: Named, role: str, owners: Named, main: Nam
     if token.tag is Tag.PARTICIPLE:
         return _indices(last)
     if role == "with" and token.base in ("sit", "lie", "lay", "rest", "stand") and main:
-        spread = any(noun.place and noun.name not in _SEATS for _, noun in main)
+        spread = any(noun.place and noun.name not in lexicon().groups["seats"] for _, noun in main)
         return _indices(last if spread else main)
-    if token.base in _MOTIONS and any(noun.vehicle for _, noun in main):
+    if token.base in lexicon().groups["motions"] and any(noun.vehicle for _, noun in main):
         return _indices(main)
-    if role in ("with", "has", "of", "and") or token.base in _POSTURES:
+    if role in ("with", "has", "of", "and") or token.base in lexicon().groups["postures"]:
         return _indices(last if role in ("with", "has", "of") else main or last)
     return _indices(main or last)
 
@@ -175,7 +148,12 @@ def belongs_to(
     had = role == "with" and predicate != "with" and not beings
     if had and owners and not any(noun.place for _, noun in owners):
         return _indices(owners)
-    if predicate == "with" and role == "on" and owners and any(noun.name in _DISHES for _, noun in last):
+    if (
+        predicate == "with"
+        and role == "on"
+        and owners
+        and any(noun.name in lexicon().groups["dishes"] for _, noun in last)
+    ):
         return _indices(owners)
     if role == "wearing" and owners:
         return _indices(owners)
@@ -184,7 +162,7 @@ def belongs_to(
 
 def _carried(name: str, current: Named) -> bool:
     """Return True if "with" names something that the agent carries: a man eating pizza with a fork."""
-    return any(noun.animate for _, noun in current) and singular(name.rpartition(" ")[2]) in _CARRIED
+    return any(noun.animate for _, noun in current) and singular(name.rpartition(" ")[2]) in lexicon().groups["carried"]
 
 
 def _indices(nouns: Named) -> list[int]:

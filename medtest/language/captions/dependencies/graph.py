@@ -8,7 +8,7 @@ to which they attach it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(slots=True)
@@ -22,8 +22,6 @@ class Word:
         relation: Relation to its head, in its parser's scheme; ``root`` for none.
         head: Index of its head; its own index for the root.
         gerund: True for a verb in -ing.
-        participle: True for a past participle.
-        many: True for a plural.
         cases: Prepositions that attach it to its head, in order.
     """
 
@@ -33,21 +31,11 @@ class Word:
     relation: str
     head: int
     gerund: bool = False
-    participle: bool = False
-    many: bool = False
     cases: list[str] = field(default_factory=list)
 
 
-SUBJECT, OBJECT, PLACE, CLAUSE, AGENT, OWNER, LIST, VERB = (
-    "subject",
-    "object",
-    "place",
-    "clause",
-    "agent",
-    "owner",
-    "list",
-    "verb",
-)
+SUBJECT, OBJECT, PLACE, CLAUSE = "subject", "object", "place", "clause"
+AGENT, OWNER, LIST, VERB = "agent", "owner", "list", "verb"
 """Relations of the common scheme.
 
 They are subject and object of a verb; noun under a preposition; verb that describes a noun; agent of a passive verb;
@@ -76,10 +64,7 @@ _ONE_SCHEME = {
 
 def in_one_scheme(words: Sequence[Word]) -> list[Word]:
     """Return a copy of the words with relations of the common scheme, and nouns with their prepositions."""
-    converted = [
-        Word(word.text, word.lemma, word.tag, word.relation, word.head, word.gerund, word.participle, word.many)
-        for word in words
-    ]
+    converted = [replace(word, cases=[]) for word in words]
     for index, word in enumerate(words):
         if word.relation == "pobj":
             _lift(words, converted, index)
@@ -117,14 +102,9 @@ def _lift(words: Sequence[Word], converted: list[Word], index: int) -> None:
     converted[index].cases, converted[index].head, converted[index].relation = cases, up, AGENT if agent else PLACE
 
 
+_PARTS = frozenset(("next", "close", "out", "inside", "outside", "away", "back"))
+
+
 def _is_part(words: Sequence[Word], at: int) -> bool:
     """Return True if an adverb is the first word of a preposition ("next to", "out of")."""
-    return words[at].tag in ("ADV", "SCONJ") and words[at].text in (
-        "next",
-        "close",
-        "out",
-        "inside",
-        "outside",
-        "away",
-        "back",
-    )
+    return words[at].tag in ("ADV", "SCONJ") and words[at].text in _PARTS

@@ -51,8 +51,6 @@ def words_of(document: Any) -> list[Word]:
             relation="root" if token.head.i == token.i else token.dep_,
             head=at.get(token.head.i, index),
             gerund=token.tag_ == "VBG",
-            participle=token.tag_ == "VBN",
-            many=token.tag_ in ("NNS", "NNPS"),
         )
         for index, token in enumerate(tokens)
     ]

@@ -61,8 +61,6 @@ def words_of(document: Any) -> list[Word]:
                     relation=word.deprel,
                     head=at.get(int(word.head), at[int(word.id)]),
                     gerund=word.xpos == "VBG" or "VerbForm=Ger" in features,
-                    participle=word.xpos == "VBN",
-                    many="Number=Plur" in features,
                 )
             )
     return result

@@ -17,88 +17,11 @@ from medtest.language.captions.vocabulary import vg150
 
 _PASSIVE = "by "
 """Beginning of the pending predicate of a passive, whose agent becomes the subject."""
-_VAGUE = frozenset(
-    (
-        *(
-            "one",
-            "ones",
-            "other",
-            "others",
-            "another",
-            "each",
-            "both",
-            "either",
-            "neither",
-            "none",
-            "or",
-            "nor",
-            "same",
-        ),
-        *("respectively", "it", "them", "him", "itself", "themselves", "where", "when", "if", "because", "so", "than"),
-        *("almost", "half", "pairs", "dozens", "instead", "except", "like", "as", "if", "which", "whose", "before"),
-        *("someone", "somebody", "something", "anyone", "everyone", "everything", "including", "includes", "include"),
-        *("after", "until", "every", "all", "most", "few", "fewer", "more", "less", "only"),
-    )
-)
-"""Words that leave open what is meant, or whose meaning pools do not have."""
-
-_THINGS = frozenset(
-    ("tower", "stop", "light", "board", "box", "house", "park", "bench", "sign", "pole", "store", "shop", "hat")
-)
-"""Nouns that are hardly verbs after another noun."""
-_JOINED = frozenset(("covered", "colored", "coloured", "filled", "topped", "lined", "shaped"))
-"""Participles that belong to the noun before them, as in "a snow covered mountain"."""
 _WITHIN = frozenset(
     (Tag.ADJECTIVE, Tag.MODIFIER, Tag.ADVERB, Tag.AND, Tag.COMMA, Tag.NUMBER, Tag.QUANTITY, Tag.ORDINAL)
 )
-_SIDES = frozenset(("left", "right", "center", "centre", "middle", "top", "bottom", "back", "front"))
 _BEFORE_OF = frozenset((Tag.NOUN, Tag.PARTICIPLE, Tag.ADJECTIVE, Tag.QUANTITY, Tag.NUMBER, Tag.COPULA))
 _BEFORE_NOUNS = frozenset((Tag.HIS, Tag.ARTICLE, Tag.ADJECTIVE, Tag.PREPOSITION, Tag.NUMBER))
-_PARTS = frozenset(
-    (
-        *("stalk", "stalks", "head", "heads", "body", "cut", "cuts", "mass", "band", "string", "host", "line", "team"),
-        *("section", "sections", "portion", "patch", "patches", "load", "loads", "mound", "body"),
-    )
-)
-"""Words of a collection that are also a part of what follows "of" ("the stalk of a polyp")."""
-
-
-_POSTURES = frozenset(
-    ("sit", "stand", "lie", "lay", "park", "seat", "place", "set", "mount", "locate", "situate", "hang")
-)
-_DONE_BY_THINGS = frozenset(
-    (
-        *(
-            "surround",
-            "cover",
-            "light",
-            "illuminate",
-            "pull",
-            "cross",
-            "hit",
-            "strike",
-            "follow",
-            "frame",
-            "support",
-            "tow",
-        ),
-        *(
-            "border",
-            "flank",
-            "fill",
-            "decorate",
-            "hold",
-            "crush",
-            "shade",
-            "block",
-            "power",
-            "separate",
-            "hide",
-            "carry",
-        ),
-    )
-)
-"""What things can do, so that "by" names an agent."""
 
 
 class PromptNoun(NounTraits):
@@ -126,7 +49,7 @@ class ClauseReading(CaptionReading):
     def pool(self) -> Pool:
         """Return the pool, and collect doubts."""
         for token in self.tokens:
-            if token.word in _VAGUE and token.tag is not Tag.NUMBER:
+            if token.word in lexicon().groups["vague"] and token.tag is not Tag.NUMBER:
                 self.doubts.append(token.word)
         self._check_acts()
         self._check_articles()
@@ -270,11 +193,12 @@ class ClauseReading(CaptionReading):
         if heads and heads[-1] in lexicon()["always_collections"] and following != "of":
             self.doubts.append(heads[-1])  # "a large group is sitting"
         if any(
-            token.word in _JOINED and at and tokens[at - 1].tag is not Tag.ADVERB for at, token in enumerate(tokens)
+            token.word in lexicon().groups["joined_participles"] and at and tokens[at - 1].tag is not Tag.ADVERB
+            for at, token in enumerate(tokens)
         ):
             self.doubts.append(group.name)  # "a snow covered mountain"
         measures = [token for token in tokens if token.word in lexicon()["collections"] and token.tag is Tag.NOUN]
-        vague = any(token.word in _PARTS for token in measures)
+        vague = any(token.word in lexicon().groups["parts"] for token in measures)
         if measures and (vague or any(token.tag is Tag.NUMBER for token in tokens)):
             self.doubts.append(" ".join(token.word for token in tokens))
 
@@ -284,7 +208,7 @@ class ClauseReading(CaptionReading):
         if is_being(nouns[0]) and (following is None or following.tag is not Tag.POSSESSIVE):
             return True
         goes_on = following is not None and (following.tag is Tag.PREPOSITION or following.tag in OPENS_NOUN)
-        return bool(lexicon().verb(nouns[-1])) and goes_on and nouns[-1] not in _THINGS
+        return bool(lexicon().verb(nouns[-1])) and goes_on and nouns[-1] not in lexicon().groups["hardly_verbs"]
 
     def _check_acts(self) -> None:
         """Doubt an -ing form where a noun is expected: "her knitting", "active bleeding"."""
@@ -314,7 +238,7 @@ class ClauseReading(CaptionReading):
             if token.word in lists["regions"] and token.tag is Tag.NOUN and before.tag in (Tag.ADJECTIVE, Tag.MODIFIER):
                 self.doubts.append(token.word)  # "a truck with a blue interior"
         for entity in read.entities:
-            if entity.name.split()[0] in _SIDES and " " in entity.name or "/" in entity.name:
+            if entity.name.split()[0] in lexicon().groups["sides"] and " " in entity.name or "/" in entity.name:
                 self.doubts.append(entity.name)
         silent = lists["picture_words"] | lists["collections"] | lists["regions"] | lists["picture_starts"]
         named = {word for entity in read.entities for word in entity.name.replace("'s", " 's").split()}
@@ -362,5 +286,5 @@ class ClauseReading(CaptionReading):
 def _is_place(token: Token, agent: Phrase) -> bool:
     """Return True if "by" may tell where something is: "perched by a river", unless a being or a vehicle follows."""
     if is_being(agent.name) or PromptNoun(agent.name, None, []).vehicle:
-        return token.base in _POSTURES and not is_being(agent.name)
-    return token.base not in _DONE_BY_THINGS
+        return token.base in lexicon().groups["settled"] and not is_being(agent.name)
+    return token.base not in lexicon().groups["done_by_things"]

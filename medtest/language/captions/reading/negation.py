@@ -188,7 +188,7 @@ def _lacking(form: _Form, match: re.Match[str], read: Callable[[str], tuple[Pool
 
 def _thing(noun: str, read: Callable[[str], tuple[Pool, bool]]) -> str:
     """Return the name of a thing without attributes; "" if the noun is none."""
-    if noun.lower().replace(" ", "_") in content().clinical_names:
+    if noun.lower().replace(" ", "_") in content()["clinical_names"]:
         return noun.lower()
     pool, sure = read(_some(noun))
     only = pool.entities[0] if len(pool.entities) == 1 and sure else None

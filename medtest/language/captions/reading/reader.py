@@ -11,7 +11,15 @@ from medtest.language.captions.controlled.tagging import Tagger
 from medtest.language.captions.controlled.tokens import plain, words
 from medtest.language.captions.inflection import singular
 from medtest.language.captions.parsers import CaptionParser
-from medtest.language.captions.reading.content import content, describes, in_other_script, is_being, is_clinical
+from medtest.language.captions.reading.content import (
+    content,
+    describes,
+    in_other_script,
+    is_being,
+    is_clinical,
+    measure_patterns,
+    worn,
+)
 from medtest.language.captions.reading.grammar import ClauseReading
 from medtest.language.captions.reading.negation import Denials, without_denials
 from medtest.language.captions.reading.result import Measure, PromptReading, ReadingReason
@@ -105,7 +113,7 @@ class _Reader:
     def _measured(self, part: str) -> tuple[str, list[str]]:
         """Return a part without sizes, grades and scores, and these."""
         sizes: list[str] = []
-        for pattern in content().measures:
+        for pattern in measure_patterns():
             for match in pattern.finditer(part):
                 sizes.append(match.group().strip())
             part = pattern.sub(" ", part)
@@ -124,7 +132,7 @@ class _Reader:
         def put(match: re.Match[str]) -> str:
             word = plain(match.group()).lower()
             base = re.sub(r"['\u2019]s?$", "", word)
-            if is_known(base) or is_known(base.replace("'", "")) or base in content().contracted:
+            if is_known(base) or is_known(base.replace("'", "")) or base in content()["contracted"]:
                 return match.group()
             proper = match.group()[0].isupper() and match.start() > 0 and not part.isupper()
             right = "" if proper or self.medical else correction(base)
@@ -160,7 +168,7 @@ class _Reader:
             if reason in (ReadingReason.UNKNOWN_WORDS, ReadingReason.MISSPELT)
         ]
         strange = len(off) / len(spelt)
-        foreign = sum(word in content().foreign for word in spelt) / len(spelt)
+        foreign = sum(word in content()["foreign"] for word in spelt) / len(spelt)
         return strange + foreign >= _FOREIGN_SHARE and (foreign > 0 or strange > _FOREIGN_SHARE and len(spelt) > 2)
 
     # --- content ----------------------------------------------------------------------------------------------------
@@ -228,7 +236,7 @@ class _Reader:
         entities = []
         for at, entity in enumerate(pool.entities):
             last = entity.name.split()[-1]
-            if entity.name in bare and (last in content().uncounted or at in made_of):
+            if entity.name in bare and (last in content()["uncounted"] or at in made_of):
                 entity = replace(entity, count=None)
             elif entity.name in bare and not telegraphic and not mass(entity.name):
                 self.found.add(ReadingReason.UNCLEAR, entity.name)
@@ -236,9 +244,9 @@ class _Reader:
             last = entity.name.split()[-1]
             if not is_known(last) or _is_no_noun(entity.name):
                 self.found.add(ReadingReason.UNCLEAR, entity.name)
-            if {last, singular(last)} & content().vague or last in content().adjectives and not known_noun(last):
+            if {last, singular(last)} & content()["vague"] or last in content()["adjectives"] and not known_noun(last):
                 self.found.add(ReadingReason.UNCLEAR, last)
-            if self.medical and " " in entity.name and entity.name.replace(" ", "_") not in content().clinical_names:
+            if self.medical and " " in entity.name and entity.name.replace(" ", "_") not in content()["clinical_names"]:
                 self.found.add(ReadingReason.UNCLEAR, entity.name)
             entities.append(entity)
         return replace(pool, entities=tuple(entities))
@@ -254,7 +262,7 @@ def _tells_when(text: str) -> bool:
 def _is_no_noun(name: str) -> bool:
     """Return True if a name ends in an -ing form that is no noun ("holding"), or begins with a number ("2dogs")."""
     first, last = name.split()[0], name.split()[-1]
-    acts = "VG" in lexicon().verb(last) and not known_noun(last) and last not in content().uncounted
+    acts = "VG" in lexicon().verb(last) and not known_noun(last) and last not in content()["uncounted"]
     return acts or first[0].isdigit() or (first != name and first.partition("-")[0] in lexicon().numbers)
 
 
@@ -277,7 +285,7 @@ def _described(entity: Entity) -> Entity:
 
 def _dressed(pool: Pool) -> Pool:
     """Return a pool in which persons in clothes that the parser's lists lack wear them."""
-    garments = content().garments
+    garments = worn()
     entities = [
         replace(entity, name=garments[entity.name], count=None)
         if entity.count is None and entity.name in garments

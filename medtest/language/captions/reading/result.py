@@ -44,15 +44,7 @@ MEANINGS: dict[ReadingReason, str] = {
     ReadingReason.UNCLEAR: "has more than one reading",
 }
 """Texts of the reasons, to follow "the prompt" or "each"."""
-REFUSING: frozenset[ReadingReason] = frozenset(
-    {
-        ReadingReason.NOTHING_NAMED,
-        ReadingReason.OTHER_LANGUAGE,
-        ReadingReason.UNKNOWN_WORDS,
-        ReadingReason.NEGATION_UNCLEAR,
-        ReadingReason.UNCLEAR,
-    }
-)
+REFUSING: frozenset[ReadingReason] = frozenset(tuple(ReadingReason)[5:])
 """Reasons for not sending a prompt."""
 
 

@@ -39,8 +39,8 @@ def ranks() -> Mapping[str, int]:
     further += [word for phrase in lists.skip_phrases for word in phrase]
     further += [part for name in lists.lists for word in sorted(lists[name]) for part in word.split("_")]
     further += [part for name in vg150().names for word in vg150().synonyms(name) for part in word.split()]
-    words = content()
-    further += sorted(words.adjectives | words.beings | words.uncounted | words.materials | words.clinical)
+    lists_of_content = ("adjectives", "beings", "uncounted", "materials", "clinical")
+    further += sorted(frozenset().union(*(content()[name] for name in lists_of_content)))
     ranked: dict[str, int] = {}
     for word in (*listed, *further):
         ranked.setdefault(word, len(ranked) + 1)
