@@ -8,6 +8,7 @@ compare its formulas with NumPy and SciPy, because neither weights nor outputs w
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,16 +64,12 @@ class AGDNOutputs(NamedTuple):
     attention: Tensor
 
 
-def _norm(channels: int) -> nn.BatchNorm2d:
-    return nn.BatchNorm2d(channels, eps=1e-5, momentum=0.1)
-
-
 class NormedConv(nn.Conv2d):
     """Batch norm, ReLU and a convolution without a bias."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
         super().__init__(inputs, outputs, kernel, padding=kernel // 2, bias=False)
-        self.BatchNorm = _norm(inputs)
+        self.BatchNorm = nn.BatchNorm2d(inputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
@@ -92,32 +89,18 @@ class Layer(nn.Module):
         return torch.cat([x, self.composite_function(self.bottleneck(x))], dim=1)
 
 
-class DenseBlock(nn.Module):
-    """Layers, each of which receives the outputs of all preceding ones."""
-
-    def __init__(self, inputs: int, count: int, config: AGDNConfig) -> None:
-        super().__init__()
-        for index in range(count):
-            width = inputs + index * config.growth
-            self.add_module(f"layer_{index}", Layer(width, config.bottleneck * config.growth, config.growth))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, inputs + count · growth, h, w]."""
-        for layer in self.children():
-            x = layer(x)
-        return x
+def _dense_block(inputs: int, count: int, config: AGDNConfig) -> nn.Sequential:
+    """Return layers, each of which receives the outputs of all preceding ones."""
+    growth, inner = config.growth, config.bottleneck * config.growth
+    return nn.Sequential(
+        OrderedDict((f"layer_{index}", Layer(inputs + index * growth, inner, growth)) for index in range(count))
+    )
 
 
-class Transition(nn.Module):
-    """Halves the number of channels and both sides."""
-
-    def __init__(self, inputs: int) -> None:
-        super().__init__()
-        self.composite_function = NormedConv(inputs, inputs // 2, 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, inputs // 2, h // 2, w // 2]."""
-        return functional.avg_pool2d(self.composite_function(x), 2)
+def _transition(inputs: int) -> nn.Sequential:
+    """Return a module that halves the number of channels and both sides."""
+    convolution = NormedConv(inputs, inputs // 2, 1)
+    return nn.Sequential(OrderedDict(composite_function=convolution, pool=nn.AvgPool2d(2)))
 
 
 class Classifier(nn.Module):
@@ -125,7 +108,7 @@ class Classifier(nn.Module):
 
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__()
-        self.BatchNorm = _norm(inputs)
+        self.BatchNorm = nn.BatchNorm2d(inputs)
         self.final_layer = nn.Conv2d(inputs, classes, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -155,10 +138,10 @@ class Branch(nn.Module):
         self.Initial_convolution = nn.Conv2d(3, config.first, 3, padding=1, bias=False)
         width = config.first
         for index, count in enumerate(config.layers):
-            self.add_module(f"Block_{index}", DenseBlock(width, count, config))
+            self.add_module(f"Block_{index}", _dense_block(width, count, config))
             width += count * config.growth
             if index < len(config.layers) - 1:
-                self.add_module(f"Transition_after_block_{index}", Transition(width))
+                self.add_module(f"Transition_after_block_{index}", _transition(width))
                 width //= 2
                 self.add_module(f"TLFA{index + 1}", Aggregation(width, f"TLFA{index + 1}"))
         self.Transition_to_classes = Classifier(width, config.classes)

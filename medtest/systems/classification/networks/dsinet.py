@@ -91,18 +91,6 @@ class Pyramid(nn.Module):
         return self.conv_cat(torch.cat(branches, dim=1))
 
 
-class _PlainSeparable(nn.Module):
-    """Depthwise 3×3 of dilation 2 and pointwise convolution, without a norm or activation between."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, inputs, 3, padding=2, dilation=2, groups=inputs, bias=False)
-        self.pointwise = nn.Conv2d(inputs, outputs, 1, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.pointwise(self.conv1(x))
-
-
 class DSINet(nn.Module):
     """DSI-Net.
 
@@ -121,7 +109,12 @@ class DSINet(nn.Module):
         self.fine_head = _head(config.aspp + config.context + config.shortcut, config.head)
         layers: list[nn.Module] = []
         for inputs, outputs in zip((deep, *config.cls), config.cls, strict=False):
-            layers += [_PlainSeparable(inputs, outputs), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+            # Depthwise and pointwise, without a norm or activation between.
+            depthwise = nn.Conv2d(inputs, inputs, 3, padding=2, dilation=2, groups=inputs, bias=False)
+            separable = nn.Sequential()
+            separable.conv1 = depthwise
+            separable.pointwise = nn.Conv2d(inputs, outputs, 1, bias=False)
+            layers += [separable, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
         self.cls_head = nn.Sequential(*layers)
         self.LLM = LesionMining(deep, config.points, config.gate)
         self.GPG = GlobalPrototypes(config.cls[-1], config.context)

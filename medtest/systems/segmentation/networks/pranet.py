@@ -9,6 +9,7 @@ published network, checked against recorded outputs in the tests.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import torch
@@ -38,8 +39,8 @@ class PraNetConfig:
     fine_width: int = 64
 
 
-class ConvNorm(nn.Module):
-    """Convolution without bias and its batch norm, without activation; keys ``conv`` and ``bn``.
+def _conv_norm(inputs: int, outputs: int, kernel: int | tuple[int, int], *, dilation: int = 1) -> nn.Sequential:
+    """Return a convolution without bias and its batch norm, without activation; keys ``conv`` and ``bn``.
 
     Args:
         inputs: Input channels.
@@ -47,17 +48,10 @@ class ConvNorm(nn.Module):
         kernel: Kernel height and width, odd; the size of the map is preserved.
         dilation: Dilation of the kernel.
     """
-
-    def __init__(self, inputs: int, outputs: int, kernel: int | tuple[int, int], *, dilation: int = 1) -> None:
-        super().__init__()
-        height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
-        padding = (dilation * (height // 2), dilation * (width // 2))
-        self.conv = nn.Conv2d(inputs, outputs, (height, width), padding=padding, dilation=dilation, bias=False)
-        self.bn = nn.BatchNorm2d(outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
-        return self.bn(self.conv(x))
+    height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
+    padding = (dilation * (height // 2), dilation * (width // 2))
+    convolution = nn.Conv2d(inputs, outputs, (height, width), padding=padding, dilation=dilation, bias=False)
+    return nn.Sequential(OrderedDict(conv=convolution, bn=nn.BatchNorm2d(outputs)))
 
 
 class ReceptiveFieldBlock(nn.Module):
@@ -71,20 +65,20 @@ class ReceptiveFieldBlock(nn.Module):
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         self.relu = nn.ReLU(inplace=True)
-        self.branch0 = nn.Sequential(ConvNorm(inputs, outputs, 1))
+        self.branch0 = nn.Sequential(_conv_norm(inputs, outputs, 1))
         self.branch1 = self._branch(inputs, outputs, 3)
         self.branch2 = self._branch(inputs, outputs, 5)
         self.branch3 = self._branch(inputs, outputs, 7)
-        self.conv_cat = ConvNorm(4 * outputs, outputs, 3)
-        self.conv_res = ConvNorm(inputs, outputs, 1)
+        self.conv_cat = _conv_norm(4 * outputs, outputs, 3)
+        self.conv_res = _conv_norm(inputs, outputs, 1)
 
     @staticmethod
     def _branch(inputs: int, outputs: int, side: int) -> nn.Sequential:
         return nn.Sequential(
-            ConvNorm(inputs, outputs, 1),
-            ConvNorm(outputs, outputs, (1, side)),
-            ConvNorm(outputs, outputs, (side, 1)),
-            ConvNorm(outputs, outputs, 3, dilation=side),
+            _conv_norm(inputs, outputs, 1),
+            _conv_norm(outputs, outputs, (1, side)),
+            _conv_norm(outputs, outputs, (side, 1)),
+            _conv_norm(outputs, outputs, 3, dilation=side),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,14 +96,14 @@ class PartialDecoder(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.conv_upsample1 = ConvNorm(channels, channels, 3)
-        self.conv_upsample2 = ConvNorm(channels, channels, 3)
-        self.conv_upsample3 = ConvNorm(channels, channels, 3)
-        self.conv_upsample4 = ConvNorm(channels, channels, 3)
-        self.conv_upsample5 = ConvNorm(2 * channels, 2 * channels, 3)
-        self.conv_concat2 = ConvNorm(2 * channels, 2 * channels, 3)
-        self.conv_concat3 = ConvNorm(3 * channels, 3 * channels, 3)
-        self.conv4 = ConvNorm(3 * channels, 3 * channels, 3)
+        self.conv_upsample1 = _conv_norm(channels, channels, 3)
+        self.conv_upsample2 = _conv_norm(channels, channels, 3)
+        self.conv_upsample3 = _conv_norm(channels, channels, 3)
+        self.conv_upsample4 = _conv_norm(channels, channels, 3)
+        self.conv_upsample5 = _conv_norm(2 * channels, 2 * channels, 3)
+        self.conv_concat2 = _conv_norm(2 * channels, 2 * channels, 3)
+        self.conv_concat3 = _conv_norm(3 * channels, 3 * channels, 3)
+        self.conv4 = _conv_norm(3 * channels, 3 * channels, 3)
         self.conv5 = nn.Conv2d(3 * channels, 1, 1)
 
     def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
@@ -138,20 +132,15 @@ class PraNet(nn.Module):
         self.rfb3_1 = ReceptiveFieldBlock(sixteenth, config.channels)
         self.rfb4_1 = ReceptiveFieldBlock(deepest, config.channels)
         self.agg1 = PartialDecoder(config.channels)
-        coarse, fine = config.coarse_width, config.fine_width
-        self.ra4_conv1 = ConvNorm(deepest, coarse, 1)
-        self.ra4_conv2 = ConvNorm(coarse, coarse, config.coarse_kernel)
-        self.ra4_conv3 = ConvNorm(coarse, coarse, config.coarse_kernel)
-        self.ra4_conv4 = ConvNorm(coarse, coarse, config.coarse_kernel)
-        self.ra4_conv5 = ConvNorm(coarse, 1, 1)
-        self.ra3_conv1 = ConvNorm(sixteenth, fine, 1)
-        self.ra3_conv2 = ConvNorm(fine, fine, 3)
-        self.ra3_conv3 = ConvNorm(fine, fine, 3)
-        self.ra3_conv4 = ConvNorm(fine, 1, 3)
-        self.ra2_conv1 = ConvNorm(eighth, fine, 1)
-        self.ra2_conv2 = ConvNorm(fine, fine, 3)
-        self.ra2_conv3 = ConvNorm(fine, fine, 3)
-        self.ra2_conv4 = ConvNorm(fine, 1, 3)
+        for level, inputs, width, kernels in (
+            (4, deepest, config.coarse_width, (1, *[config.coarse_kernel] * 3, 1)),
+            (3, sixteenth, config.fine_width, (1, 3, 3, 3)),
+            (2, eighth, config.fine_width, (1, 3, 3, 3)),
+        ):
+            widths = (inputs, *[width] * (len(kernels) - 1), 1)
+            for number, kernel in enumerate(kernels, 1):
+                convolution = _conv_norm(widths[number - 1], widths[number], kernel)
+                self.add_module(f"ra{level}_conv{number}", convolution)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Map an image to four logit maps.
@@ -164,15 +153,14 @@ class PraNet(nn.Module):
         """
         _, two, three, four = self.resnet(x)
         overall = self.agg1(self.rfb4_1(four), self.rfb3_1(three), self.rfb2_1(two))
-        map4 = self._refine(overall, four, 0.25, [self.ra4_conv2, self.ra4_conv3, self.ra4_conv4], 4)
-        map3 = self._refine(map4, three, 2.0, [self.ra3_conv2, self.ra3_conv3], 3)
-        map2 = self._refine(map3, two, 2.0, [self.ra2_conv2, self.ra2_conv3], 2)
+        map4 = self._refine(overall, four, 0.25, 4)
+        map3 = self._refine(map4, three, 2.0, 3)
+        map2 = self._refine(map3, two, 2.0, 2)
         return _resize(overall, 8.0), _resize(map4, 32.0), _resize(map3, 16.0), _resize(map2, 8.0)
 
-    def _refine(self, coarser: Tensor, features: Tensor, factor: float, middle: list[ConvNorm], level: int) -> Tensor:
+    def _refine(self, coarser: Tensor, features: Tensor, factor: float, level: int) -> Tensor:
         """Refine a coarser logit map with the features outside it (reverse attention, paper eq. 2 and 3)."""
-        first: nn.Module = getattr(self, f"ra{level}_conv1")
-        last: nn.Module = getattr(self, f"ra{level}_conv{len(middle) + 2}")
+        first, *middle, last = (module for name, module in self.named_children() if name.startswith(f"ra{level}_"))
         resized = _resize(coarser, factor)
         x = first(features * (1.0 - torch.sigmoid(resized)))
         for conv in middle:

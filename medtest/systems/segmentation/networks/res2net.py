@@ -8,7 +8,6 @@ Parameter names are those of the published checkpoints. Stem, widths and depths 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -134,16 +133,10 @@ class Res2Net(nn.Module):
 
 
 def _stage(inputs: int, planes: int, count: int, *, stride: int, config: Res2NetConfig) -> nn.Sequential:
-    def block(width: int, *, block_stride: int, first: bool) -> Res2NetBlock:
-        return Res2NetBlock(
-            width, planes, stride=block_stride, first=first, base_width=config.base_width, scale=config.scale
-        )
-
-    blocks: Sequence[Res2NetBlock] = [
-        block(inputs, block_stride=stride, first=True),
-        *(block(planes * EXPANSION, block_stride=1, first=False) for _ in range(count - 1)),
-    ]
-    return nn.Sequential(*blocks)
+    sides = {"base_width": config.base_width, "scale": config.scale}
+    first = Res2NetBlock(inputs, planes, stride=stride, first=True, **sides)
+    rest = (Res2NetBlock(planes * EXPANSION, planes, stride=1, first=False, **sides) for _ in range(count - 1))
+    return nn.Sequential(first, *rest)
 
 
 def res2net_stages(config: Res2NetConfig) -> tuple[tuple[nn.Sequential, ...], tuple[int, int, int, int]]:

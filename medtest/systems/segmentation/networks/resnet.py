@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor, nn
+from torch import nn
 
 EXPANSION = 4
 
@@ -28,42 +28,10 @@ class ResNetConfig:
     blocks: tuple[int, int, int] = (3, 4, 6)
 
 
-class Bottleneck(nn.Module):
-    """Residual block.
-
-    Args:
-        inputs: Input channels.
-        planes: Base channels; the output has ``4 * planes``.
-        stride: Stride of the block.
-        first: Whether it opens a stage: the shortcut has a convolution.
-    """
-
-    def __init__(self, inputs: int, planes: int, *, stride: int, first: bool) -> None:
-        super().__init__()
-        outputs = planes * EXPANSION
-        self.conv1 = nn.Conv2d(inputs, planes, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(planes)
-        self.conv2 = nn.Conv2d(planes, planes, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(planes)
-        self.conv3 = nn.Conv2d(planes, outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(outputs)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample: nn.Sequential | None = None
-        if first:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, inputs, h, w] to [B, 4 * planes, h / stride, w / stride]."""
-        inner = self.relu(self.bn1(self.conv1(x)))
-        inner = self.relu(self.bn2(self.conv2(inner)))
-        shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(self.bn3(self.conv3(inner)) + shortcut)
-
-
 def resnet_stages(config: ResNetConfig) -> tuple[tuple[nn.Sequential, ...], tuple[int, int, int, int]]:
     """Return the stages at 1/2, 1/4, 1/8 and 1/16 of the input, and their output channels."""
+    from torchvision.models.resnet import Bottleneck
+
     stem = nn.Sequential(
         nn.Conv2d(3, config.stem, 7, stride=2, padding=3, bias=False),
         nn.BatchNorm2d(config.stem),
@@ -72,10 +40,11 @@ def resnet_stages(config: ResNetConfig) -> tuple[tuple[nn.Sequential, ...], tupl
     stages: list[nn.Sequential] = []
     inputs = config.stem
     for index, (planes, count) in enumerate(zip(config.planes, config.blocks, strict=True)):
-        blocks = [Bottleneck(inputs, planes, stride=1 if index == 0 else 2, first=True)]
-        inputs = planes * EXPANSION
-        blocks += [Bottleneck(inputs, planes, stride=1, first=False) for _ in range(count - 1)]
-        stages.append(nn.Sequential(*blocks))
+        outputs, stride = planes * EXPANSION, 1 if index == 0 else 2
+        shortcut = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False)
+        first = Bottleneck(inputs, planes, stride, nn.Sequential(shortcut, nn.BatchNorm2d(outputs)))
+        stages.append(nn.Sequential(first, *(Bottleneck(outputs, planes) for _ in range(count - 1))))
+        inputs = outputs
     quarter = nn.Sequential(nn.MaxPool2d(3, stride=2, padding=1), stages[0])
     a, b, c = (planes * EXPANSION for planes in config.planes)
     return (stem, quarter, stages[1], stages[2]), (config.stem, a, b, c)
