@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,27 +20,8 @@ _MOST_LEADING = 8
 """Maximum number of leading tokens (class, registers) of a transformer."""
 
 
-@dataclass
-class Captured:
-    """Outputs of layers in the last forward pass.
-
-    Attributes:
-        outputs: Output by layer: the first tensor if it returns several. A layer that ran several times in the pass
-            (one activation in several places) keeps its last output.
-        order: Layers in the order in which they ran.
-    """
-
-    outputs: dict[str, Tensor] = field(default_factory=dict)
-    order: list[str] = field(default_factory=list)
-
-    def clear(self) -> None:
-        """Discard the outputs of a pass."""
-        self.outputs.clear()
-        self.order.clear()
-
-
 @contextmanager
-def captured(network: nn.Module, layers: Sequence[str]) -> Iterator[Captured]:
+def captured(network: nn.Module, layers: Sequence[str]) -> Iterator[dict[str, Tensor]]:
     """Read layers of a network in every forward pass within the block; hooks are always removed.
 
     Args:
@@ -49,20 +29,20 @@ def captured(network: nn.Module, layers: Sequence[str]) -> Iterator[Captured]:
         layers: Names as in ``named_modules``, "" for the network itself.
 
     Yields:
-        The outputs; each pass overwrites the layers that it ran.
+        Output by layer, in the order in which layers first ran: the first tensor if it returns several. A layer that
+        ran several times (one activation in several places, or several passes) keeps its last output.
 
     Raises:
         UserMistakes: There is no such layer.
     """
     modules = found_layers(network, layers)
-    capture = Captured()
+    outputs: dict[str, Tensor] = {}
 
     def keeping(name: str) -> Any:
         def keep(_module: nn.Module, _inputs: Any, output: Any) -> None:
             tensor = first_tensor(output)
             if tensor is not None:
-                capture.outputs[name] = tensor.detach().clone()
-                capture.order.append(name)
+                outputs[name] = tensor.detach().clone()
 
         return keep
 
@@ -70,7 +50,7 @@ def captured(network: nn.Module, layers: Sequence[str]) -> Iterator[Captured]:
     try:
         for name, module in modules.items():
             handles.append(module.register_forward_hook(keeping(name)))
-        yield capture
+        yield outputs
     finally:
         for handle in handles:
             handle.remove()

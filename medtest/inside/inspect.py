@@ -130,7 +130,7 @@ class _System:
             progress(done, len(units))
             seed = cases.seed(unit)
             if looker is None:
-                self._begin()
+                self._files.clear("case-*.png")
                 looker = Looker(system, self._options.layers, seed.image)
             followups = cases.followups(unit, seed)
             if followups:
@@ -144,9 +144,6 @@ class _System:
             self._features.add(vectors, role=space.TRAINING, label=_label(seed), name=self._name(seed))
         self.result.layers = looker.layers
         self.result.notices += looker.notices
-
-    def _begin(self) -> None:
-        self._files.clear("case-*.png")
 
     def _training_seeds(self, cases: InspectedCases, units: Sequence[Any]) -> Any:
         most = self._options.training_cases
@@ -323,7 +320,7 @@ class _System:
         self._files.table("maps", self._map_rows)
         layers = layer_table(self._layer_rows, self._features, self.result.layers)
         self._files.table("layers", layers)
-        self._files.table("first_layer", first_layers(layers, self.result.layers))
+        self._files.table("first_layer", first_layers(layers))
         self._files.table("maps_by_relation", map_table(self._map_rows))
 
     def _write_plane(self) -> None:

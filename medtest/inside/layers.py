@@ -79,21 +79,16 @@ def chosen_layers(network: nn.Module, requested: Sequence[str], run: Callable[[]
 def _seen(network: nn.Module, run: Callable[[], Any]) -> list[str]:
     """Return the last layer at each of the deepest sizes, or evenly spaced blocks for tokens."""
     names = [name for name, module in network.named_modules() if name]
-    with captured(network, names) as capture:
+    with captured(network, names) as outputs:
         run()
-        maps = {
-            name: tuple(capture.outputs[name].shape[2:]) for name in capture.order if capture.outputs[name].ndim == 4
-        }
-        maps = {name: size for name, size in maps.items() if min(size) > 1}
-        tokens = {name: capture.outputs[name].shape[1:] for name in capture.order if capture.outputs[name].ndim == 3}
-        order = list(dict.fromkeys(capture.order))
+    maps = {name: tuple(output.shape[2:]) for name, output in outputs.items() if output.ndim == 4}
+    maps = {name: size for name, size in maps.items() if min(size) > 1}
+    tokens = [name for name, output in outputs.items() if output.ndim == 3]
     if len(tokens) > len(maps):
-        blocks = _blocks(list(tokens))
+        blocks = _blocks(tokens)
         return [blocks[round((n + 1) * len(blocks) / MOST) - 1] for n in range(min(MOST, len(blocks)))]
-    last: dict[tuple[int, ...], str] = {}
-    for name in (layer for layer in order if layer in maps):
-        last[maps[name]] = name
-    return list(last.values())[-MOST:] if maps else order[-1:]
+    last = {size: name for name, size in maps.items()}
+    return list(last.values())[-MOST:] if maps else list(outputs)[-1:]
 
 
 def _blocks(names: Sequence[str]) -> list[str]:

@@ -6,8 +6,8 @@ answers; saliency uses the probe, which has gradients. Nothing of a seed is kept
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -110,11 +110,6 @@ class Looker:
     def _forward(self, fitted: Sequence[Image]) -> Any:
         return self._torch.forward(self._torch.inputs(list(fitted)))
 
-    @property
-    def gives_gradients(self) -> bool:
-        """True if saliency can be computed."""
-        return self._torch.offers() is Need.GRADIENTS
-
     def see(self, images: Sequence[Image]) -> Seen:
         """Show images to the network and return its features, leaving the network unchanged.
 
@@ -140,11 +135,11 @@ class Looker:
         with ExitStack() as stack:
             stack.enter_context(untouched(self._torch.network, self._torch.device))
             stack.enter_context(torch.no_grad())
-            capture = stack.enter_context(captured(self._torch.network, self.layers))
+            captures = stack.enter_context(captured(self._torch.network, self.layers))
             if self._attention is not None:
                 stack.enter_context(self._attention.attached())
             self._forward(fitted)
-            outputs = {name: capture.outputs[name] for name in self.layers if name in capture.outputs}
+            outputs = {name: captures[name] for name in self.layers if name in captures}
             looked = {} if self._attention is None else self._attention.take(count, shape)
         vectors = {name: _array(pooled(output, count)) for name, output in outputs.items()}
         flat = {name: list(_array(output).reshape(count, -1)) for name, output in outputs.items()}
@@ -162,25 +157,16 @@ class Looker:
         shown = self._torch.fitted(np.repeat((mask.astype(np.uint8) * 255)[..., None], 3, axis=2))
         return np.asarray(shown[..., 0] > 127)
 
-    @contextmanager
-    def probing(self, seed: PreparedSeed) -> Iterator[Any]:
-        """Prepare the network for saliency of a seed's images; yield its probe, or None without gradients."""
-        from medtest.systems.pytorch.probe import probe_of
-
-        if not self.gives_gradients:
-            yield None
-            return
-        probe = probe_of(self.system, classes=seed.classes)
-        with probe.attached():
-            yield probe
-
     def saliency(self, seed: PreparedSeed, images: Sequence[Image], method: Method) -> tuple[Any, str]:
         """Return the saliency of a seed's images, float32 B×H×W, and the score's name; None and "" if there is none."""
+        from medtest.systems.pytorch.probe import probe_of
+
         try:
-            with self.probing(seed) as probe:
-                if probe is None:
-                    self._note("It gives no gradients: there is no saliency.")
-                    return None, ""
+            if self._torch.offers() is not Need.GRADIENTS:
+                self._note("It gives no gradients: there is no saliency.")
+                return None, ""
+            probe = probe_of(self.system, classes=seed.classes)
+            with probe.attached():
                 score, name = score_of(probe, images[0])
                 step = min(_CHUNK, self._torch.largest_batch or _CHUNK)
                 maps = [

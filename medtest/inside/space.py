@@ -172,8 +172,3 @@ def noise_of(seed: PreparedSeed, followup: Image, noise_seed: int) -> Image | No
     relation = UniformNoise(UniformNoise.Settings(severities=[1], levels={1: EpsilonLevel(epsilon=epsilon)}))
     params: dict[str, Any] = {"epsilon": float(epsilon), "where": "field", "noise_seed": noise_seed}
     return relation.apply(seed, params).image
-
-
-def first_beyond(layers: Sequence[str], moved: dict[str, float], floor: dict[str, float]) -> str:
-    """Return the first layer, in order, whose features follow-ups move further than noise; "" for none."""
-    return next((name for name in layers if name in moved and name in floor and moved[name] > floor[name]), "")

@@ -27,15 +27,16 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
         return pd.DataFrame()
     table = pd.DataFrame(list(rows))
     table[["cosine", "distance", "noise_distance"]] = table[["cosine", "distance", "noise_distance"]].astype(float)
-    clean = {layer: _of_clean(features, layer) for layer in layers if layer in features.vectors}
+    clean = {layer: _of(features, layer, features.of(space.CLEAN)) for layer in layers if layer in features.vectors}
     records: list[dict[str, Any]] = []
     order = {layer: place for place, layer in enumerate(layers)}
-    for key, cases in table.groupby(["relation", "severity"], sort=False):
-        relation, severity = _named(key)
+    by_level: Any = table.groupby(["relation", "severity"], sort=False)
+    for (relation, severity), cases in by_level:
+        attacked_places = features.of(space.FOLLOW_UP, relation, severity)
         for layer, own in sorted(cases.groupby("layer", sort=False), key=lambda pair: order[str(pair[0])]):
             compared = own[own["noise_distance"].notna()]
             moved, floor = float(compared["distance"].mean()), float(compared["noise_distance"].mean())
-            attacked = _of_attacked(features, str(layer), relation, severity)
+            attacked = _of(features, str(layer), attacked_places)
             records.append(
                 {
                     "relation": relation,
@@ -56,12 +57,11 @@ def layer_table(rows: Sequence[Mapping[str, Any]], features: space.Features, lay
     return pd.DataFrame(records)
 
 
-def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
+def first_layers(table: pd.DataFrame) -> pd.DataFrame:
     """Return, by relation and severity, the first layer whose features move further than under uniform noise.
 
     Args:
         table: Table from :func:`layer_table`.
-        layers: The layers in their order.
 
     Returns:
         ``relation``, ``severity``, ``first_layer`` ("" if there is none); no row for cases without compared noise.
@@ -69,13 +69,11 @@ def first_layers(table: pd.DataFrame, layers: Sequence[str]) -> pd.DataFrame:
     records: list[dict[str, Any]] = []
     if table.empty:
         return pd.DataFrame()
-    for key, rows in table.groupby(["relation", "severity"], sort=False):
-        relation, severity = _named(key)
-        compared = rows[rows["noise_distance"].notna()]
-        if len(compared):
-            moved = dict(zip(compared["layer"], compared["compared_distance"], strict=True))
-            floor = dict(zip(compared["layer"], compared["noise_distance"], strict=True))
-            first = space.first_beyond(layers, moved, floor)
+    by_level: Any = table.groupby(["relation", "severity"], sort=False)
+    for (relation, severity), rows in by_level:
+        if rows["noise_distance"].notna().any():
+            beyond = rows.loc[rows["beyond_noise"].astype(bool), "layer"]
+            first = beyond.iloc[0] if len(beyond) else ""
             records.append({"relation": relation, "severity": severity, "first_layer": first})
     return pd.DataFrame(records)
 
@@ -91,20 +89,6 @@ def map_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     means = grouped[names].mean()
     means.insert(0, "cases", grouped.size())
     return means.reset_index()
-
-
-def _named(key: Any) -> tuple[str, int]:
-    return str(key[0]), int(key[1])
-
-
-def _of_clean(features: space.Features, layer: str) -> tuple[float | None, float | None]:
-    return _of(features, layer, features.of(space.CLEAN))
-
-
-def _of_attacked(
-    features: space.Features, layer: str, relation: str, severity: int
-) -> tuple[float | None, float | None]:
-    return _of(features, layer, features.of(space.FOLLOW_UP, relation, severity))
 
 
 def _of(features: space.Features, layer: str, places: Sequence[int]) -> tuple[float | None, float | None]:

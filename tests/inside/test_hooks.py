@@ -32,8 +32,8 @@ def test_outputs_are_captured_before_an_activation_overwrites_them():
         network(x)
         by_hand = network[1](network[0](x))
     assert float(by_hand.min()) < 0
-    assert torch.equal(capture.outputs["1"], by_hand)
-    assert torch.equal(capture.outputs["2"], by_hand.clamp(min=0))
+    assert torch.equal(capture["1"], by_hand)
+    assert torch.equal(capture["2"], by_hand.clamp(min=0))
 
 
 def test_a_fused_norm_is_found_by_its_name_with_its_output():
@@ -43,7 +43,7 @@ def test_a_fused_norm_is_found_by_its_name_with_its_output():
         assert fuse_norms(network, x) == 1
         with captured(network, ["1"]) as capture:
             network(x)
-    torch.testing.assert_close(capture.outputs["1"], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(capture["1"], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_no_hook_stays_after_an_error():

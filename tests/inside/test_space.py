@@ -67,9 +67,14 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def test_the_first_layer_beyond_noise_is_found_in_network_order():
-    layers = ["one", "two", "three"]
-    assert space.first_beyond(layers, {"one": 1, "two": 3, "three": 9}, {"one": 2, "two": 2, "three": 2}) == "two"
-    assert space.first_beyond(layers, {"one": 1}, {"one": 1}) == ""
+    rows = [
+        {"relation": "pgd", "severity": 1, "layer": layer, "cosine": 0.5, "distance": moved, "noise_distance": 2.0}
+        for layer, moved in (("three", 9.0), ("two", 3.0), ("one", 1.0))
+    ]
+    features = space.Features()
+    features.add(dict.fromkeys(("one", "two", "three"), np.zeros(2, np.float32)), role=space.CLEAN, label="", name="")
+    assert first_layers(layer_table(rows, features, ["one", "two", "three"]))["first_layer"].tolist() == ["two"]
+    assert first_layers(layer_table(rows[2:], features, ["one"]))["first_layer"].tolist() == [""]
 
 
 def test_tables_summarise_layers_by_relation_and_severity():
@@ -92,6 +97,6 @@ def test_tables_summarise_layers_by_relation_and_severity():
     assert table.loc["deep", "knn_clean"] == 1
     assert table.loc["deep", "knn_attacked"] < 0.2
     assert table.loc["flat", "knn_attacked"] == 1
-    first = first_layers(table.reset_index(), ["flat", "deep"])
+    first = first_layers(table.reset_index())
     assert isinstance(first, pd.DataFrame)
     assert first.to_dict("records") == [{"relation": "pgd", "severity": 1, "first_layer": "deep"}]

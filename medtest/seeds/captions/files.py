@@ -44,37 +44,24 @@ Found: TypeAlias = "tuple[Any, Any, str]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionRow:
-    """Caption as read from its file.
+    """Row of a file of captions.
 
     Attributes:
         image: Name of the captioned image, or "".
-        text: The caption.
+        text: The caption; "" if the row holds no valid one.
         number: Row number in the file, from 1.
+        wrong: The problem of a row that holds no valid caption, or "".
+        place: Position of such a row in the file ("annotation 12", "line 3").
     """
 
-    image: str
-    text: str
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadRow:
-    """Row that holds no valid caption.
-
-    Attributes:
-        place: Position in the file ("annotation 12", "line 3").
-        reason: The problem.
-        image: Name of the captioned image, or "".
-        number: Row number in the file, from 1.
-    """
-
-    place: str
-    reason: str
     image: str = ""
+    text: str = ""
     number: int = 0
+    wrong: str = ""
+    place: str = ""
 
 
-def read(path: Path, where: str) -> tuple[list[CaptionRow], list[BadRow]]:
+def read(path: Path, where: str) -> tuple[list[CaptionRow], list[CaptionRow]]:
     """Read a file of captions in any supported layout.
 
     Args:
@@ -219,17 +206,16 @@ def _of_csv(text: str, where: str) -> Iterator[Found]:
         yield cells.get("image"), cells["caption"], f"line {line}"
 
 
-def _checked(captions: Iterable[Found], where: str) -> tuple[list[CaptionRow], list[BadRow]]:
+def _checked(captions: Iterable[Found], where: str) -> tuple[list[CaptionRow], list[CaptionRow]]:
     rows: list[CaptionRow] = []
-    bad: list[BadRow] = []
-    for image, caption, place in captions:
-        if len(rows) + len(bad) >= MOST_CAPTIONS:
+    bad: list[CaptionRow] = []
+    for number, (image, caption, place) in enumerate(captions, 1):
+        if number > MOST_CAPTIONS:
             raise stop(where, f"more than {MOST_CAPTIONS:,} captions", f"at most {MOST_CAPTIONS:,}")
-        reason = _caption_problem(image, caption)
-        if reason:
-            bad.append(BadRow(place=place, reason=reason, image=_name(image), number=len(rows) + len(bad) + 1))
+        wrong = _caption_problem(image, caption)
+        if wrong:
+            bad.append(CaptionRow(image=_name(image), number=number, wrong=wrong, place=place))
         else:
-            number = len(rows) + len(bad) + 1
             rows.append(CaptionRow(image=_name(image), text=" ".join(caption.split()), number=number))
     if not rows and not bad:
         raise stop(where, "no caption", LAYOUTS)

@@ -15,7 +15,7 @@ from medtest.core.scenes import Entity, Pool, pool_of
 from medtest.language.captions.vocabulary import Vocabulary, vg150
 from medtest.language.questions.question_files import short
 from medtest.seeds.captions.base import Candidate, Prompts
-from medtest.seeds.captions.files import LONGEST_CAPTION, MOST_CAPTIONS, BadRow, json_of, stop, text_of
+from medtest.seeds.captions.files import LONGEST_CAPTION, MOST_CAPTIONS, CaptionRow, json_of, stop, text_of
 from medtest.seeds.captions.source import FiledPrompts, FiledSettings
 from medtest.seeds.folders.layout import shown
 
@@ -52,15 +52,15 @@ class GenEval(FiledPrompts):
         rows = content if isinstance(content, list) else [content]
         if len(rows) > MOST_CAPTIONS:
             raise stop(where, f"{len(rows):,} prompts", f"at most {MOST_CAPTIONS:,}")
-        bad: list[BadRow] = []
+        bad: list[CaptionRow] = []
         for number, row in enumerate(rows, 1):
             try:
                 listing.candidates.append(_candidate(row, number - 1))
             except ValueError as error:
-                bad.append(BadRow(place=f"line {number}", reason=str(error)))
+                bad.append(CaptionRow(place=f"line {number}", wrong=str(error)))
                 self._keep_place(f"{number - 1:05d}", bad[-1], where, listing)
         if len(bad) == len(rows):
-            raise stop(where, bad[0].reason if bad else "no prompt", _ALLOWED)
+            raise stop(where, bad[0].wrong if bad else "no prompt", _ALLOWED)
 
 
 def _candidate(row: Any, index: int) -> Candidate:

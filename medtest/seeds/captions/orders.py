@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
@@ -13,7 +14,7 @@ from medtest.language.orders import NotControlled, order_pool, read_order
 from medtest.language.orders.order import REASONS
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
-from medtest.seeds.captions.files import BadRow, CaptionRow, read
+from medtest.seeds.captions.files import CaptionRow, read
 from medtest.seeds.captions.source import FiledPrompts, FiledSettings
 from medtest.seeds.folders.files import ids_in_place
 from medtest.seeds.folders.layout import shown
@@ -82,13 +83,12 @@ class Orders(OrderSource, FiledPrompts):
         path = self._file()
         where = shown(PurePosixPath(path.name))
         rows, bad = read(path, where)
-        entries: list[CaptionRow | BadRow] = [*rows, *bad]
-        entries.sort(key=lambda entry: entry.number)
-        names = ids_in_place(_names(entries), [isinstance(entry, CaptionRow) for entry in entries])
+        entries = sorted([*rows, *bad], key=lambda entry: entry.number)
+        names = ids_in_place(_names(entries), [not entry.wrong for entry in entries])
         clusters: dict[str, str] = {}
         unread: Counter[str] = Counter()
         for name, row in zip(names, entries, strict=True):
-            if isinstance(row, BadRow):
+            if row.wrong:
                 self._keep_place(name, row, where, listing)
                 continue
             try:
@@ -98,7 +98,7 @@ class Orders(OrderSource, FiledPrompts):
                 unread[error.code] += 1
                 place = f"row {row.number}"
                 if self.settings.unread == "stop":
-                    broken = BadRow(place=place, reason=f"it {error}", image=row.image, number=row.number)
+                    broken = replace(row, place=place, wrong=f"it {error}")
                     self._keep_place(name, broken, where, listing)
                 else:
                     listing.problems.append(SeedProblem(file=f"{where}, {place}", reason=str(error)))
@@ -108,12 +108,12 @@ class Orders(OrderSource, FiledPrompts):
         ]
 
 
-def _names(entries: Sequence[CaptionRow | BadRow]) -> list[str]:
+def _names(entries: Sequence[CaptionRow]) -> list[str]:
     """Return a name for each row: its image, with a number from the second prompt of an image on, or its line."""
     named = [entry.image or f"line-{entry.number:06d}" for entry in entries]
     prompts: Counter[str] = Counter()
     for at, entry in enumerate(entries):
-        if isinstance(entry, CaptionRow):
+        if not entry.wrong:
             prompts[named[at]] += 1
             if prompts[named[at]] > 1:
                 named[at] += f"\0{prompts[named[at]]}"  # no image's name has this sign

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import ClassVar, Literal, TypeVar
@@ -15,14 +15,14 @@ from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.core.scenes import Pool
 from medtest.language.captions.parsers import CaptionParser, NoParser, parser_of
 from medtest.language.captions.reading.reader import read_prompt
-from medtest.language.captions.reading.result import REFUSING, PromptReading, ReadingReason
+from medtest.language.captions.reading.result import REFUSING, PromptReading
 from medtest.language.captions.reading.reviewed import ENDING, Review, read_reviews, reviewed_file, under_review
 from medtest.language.captions.vocabulary import vg150
 from medtest.language.questions.question_files import short
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.captions.base import Candidate, Prompts, PromptSeedSettings, PromptSource
 from medtest.seeds.captions.classed import Allowed, in_classes
-from medtest.seeds.captions.files import BadRow, CaptionRow, read
+from medtest.seeds.captions.files import CaptionRow, read
 from medtest.seeds.folders.files import data_root, distinct_ids, table_below
 from medtest.seeds.folders.layout import natural_key, shown
 from medtest.seeds.folders.settings import inside
@@ -33,21 +33,6 @@ ASKED = "language_model"
 _Read = TypeVar("_Read")
 MOST_SHOWN = 10
 """Most rows of one file that a report names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadCaption:
-    """Caption with its pool.
-
-    Attributes:
-        row: The caption.
-        pool: Its content in terms of classes; empty if it is refused.
-        refusal: As in :class:`~medtest.seeds.captions.base.Candidate`.
-    """
-
-    row: CaptionRow
-    pool: Pool
-    refusal: ReadingReason | Literal[""] = ""
 
 
 class FiledSettings(PromptSeedSettings):
@@ -131,12 +116,12 @@ class FiledPrompts(PromptSource):
             heading = f"1 row of {where} cannot be used (on_bad_seed: skip leaves it out)"
         return UserMistakes([problem.as_mistake() for problem in problems[:MOST_SHOWN]], heading=heading)
 
-    def _keep_place(self, seed_id: str, row: BadRow, where: str, listing: Prompts) -> None:
+    def _keep_place(self, seed_id: str, row: CaptionRow, where: str, listing: Prompts) -> None:
         """Record an unusable row: in its place, or among those left out."""
         if self.settings.on_bad_seed == "skip":
-            listing.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.reason))
+            listing.problems.append(SeedProblem(file=f"{where}, {row.place}", reason=row.wrong))
             return
-        wrong = SeedProblem(file=where, key=row.place, reason=row.reason)
+        wrong = SeedProblem(file=where, key=row.place, reason=row.wrong)
         listing.candidates.append(Candidate(seed_id=seed_id, text="", pool=Pool(), wrong=wrong))
 
 
@@ -160,9 +145,9 @@ class Captions(FiledPrompts):
         by_image: dict[str, list[CaptionRow]] = {}
         for row in rows:
             by_image.setdefault(_image_of(row), []).append(row)
-        unread: list[BadRow] = []
+        unread: list[CaptionRow] = []
         chosen = self._candidate_captions(by_image, unread)
-        wrong: dict[str, list[BadRow]] = {}
+        wrong: dict[str, list[CaptionRow]] = {}
         for broken in (*bad, *unread):
             wrong.setdefault(_image_of(broken), []).append(broken)
         skip = self.settings.on_bad_seed == "skip"
@@ -174,20 +159,12 @@ class Captions(FiledPrompts):
             if image in wrong and not skip:  # the broken caption may be the one to choose
                 first, *others = wrong[image]
                 self._keep_place(ids[image], first, where, listing)
-                listing.loose += [SeedProblem(file=where, key=row.place, reason=row.reason) for row in others]
+                listing.loose += [SeedProblem(file=where, key=row.place, reason=row.wrong) for row in others]
                 continue
             several = len(chosen[image]) > 1
             for number, caption in enumerate(chosen[image], 1):
-                listing.candidates.append(
-                    Candidate(
-                        seed_id=f"{ids[image]}-{number}" if several else ids[image],
-                        text=caption.row.text,
-                        pool=caption.pool,
-                        cluster=ids[image],
-                        own=self.settings.words == "own",
-                        refusal=caption.refusal,
-                    )
-                )
+                seed_id = f"{ids[image]}-{number}" if several else ids[image]
+                listing.candidates.append(replace(caption, seed_id=seed_id, cluster=ids[image]))
 
     def _parser(self) -> CaptionParser:
         settings, key = self.settings, f"seeds.{self.dataset}.parser"
@@ -206,8 +183,8 @@ class Captions(FiledPrompts):
             raise Mistake(where="suite", key=key, found=settings.parser, fix=str(error)).as_error() from error
 
     def _candidate_captions(
-        self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[BadRow]
-    ) -> dict[str, list[ReadCaption]]:
+        self, by_image: Mapping[str, Sequence[CaptionRow]], unread: list[CaptionRow]
+    ) -> dict[str, list[Candidate]]:
         """Return the candidate captions of each image, parsing as few as possible and recording failures.
 
         Each round parses one caption per image, because some parsers work in batches.
@@ -216,7 +193,7 @@ class Captions(FiledPrompts):
         waiting = {image: list(rows) for image, rows in by_image.items()}
         if settings.caption == "longest":
             waiting = {image: [max(rows, key=lambda row: len(row.text))] for image, rows in waiting.items()}
-        chosen: dict[str, list[ReadCaption]] = {image: [] for image in waiting}
+        chosen: dict[str, list[Candidate]] = {image: [] for image in waiting}
         while waiting:
             now = {image: rows.pop(0) for image, rows in waiting.items()}
             for image, caption in zip(now, self._read([*now.values()], parser, unread), strict=True):
@@ -231,24 +208,27 @@ class Captions(FiledPrompts):
             return chosen
         return {image: [max(captions, key=_usefulness)] if captions else [] for image, captions in chosen.items()}
 
-    def _is_suitable(self, caption: ReadCaption) -> bool:
+    def _is_suitable(self, caption: Candidate) -> bool:
         if caption.refusal or len(caption.pool.triples) < self.settings.min_triples:
             return False
         return self.settings.words == "own" or self._by_templates(caption.pool) is not None
 
     def _read(
-        self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[BadRow]
-    ) -> Iterator[ReadCaption | None]:
-        """Yield captions with their content in terms of classes; None if the parser failed."""
+        self, rows: Sequence[CaptionRow], parser: CaptionParser, unread: list[CaptionRow]
+    ) -> Iterator[Candidate | None]:
+        """Yield captions, not yet named, with their content in terms of classes; None if the parser failed."""
         vocabulary, allowed = vg150(), self.settings.classes
         if self.settings.words == "own":
             for row in rows:
                 reading = self._reading(row, parser, unread)
-                if reading is None or reading.is_understood:
-                    content = None if reading is None else in_classes(reading.content, allowed, vocabulary)
-                    yield None if content is None else ReadCaption(row, content)
+                if reading is None:
+                    yield None
+                elif reading.is_understood:
+                    content = in_classes(reading.content, allowed, vocabulary)
+                    yield Candidate(seed_id="", text=row.text, pool=content, own=True)
                 else:
-                    yield ReadCaption(row, Pool(), _refusal_of(reading))
+                    refusal = next(reason for reason in reading.reasons if reason in REFUSING)
+                    yield Candidate(seed_id="", text=row.text, pool=Pool(), own=True, refusal=refusal)
             return
         try:
             pools: list[Pool | None] = [*parser.parse_all(row.text for row in rows)]
@@ -259,33 +239,29 @@ class Captions(FiledPrompts):
         for row, parsed in zip(rows, pools, strict=True):
             review = self._reviews.get(row.text)
             pool = parsed if review is None else review.reading.pool
-            yield None if pool is None else ReadCaption(row, in_classes(pool, allowed, vocabulary))
+            said = None if pool is None else in_classes(pool, allowed, vocabulary)
+            yield Candidate(seed_id="", text=row.text, pool=said) if said is not None else None
 
-    def _reading(self, row: CaptionRow, parser: CaptionParser, unread: list[BadRow]) -> PromptReading | None:
+    def _reading(self, row: CaptionRow, parser: CaptionParser, unread: list[CaptionRow]) -> PromptReading | None:
         own_rules = self.settings.parser == CaptionSettings().parser
         reading = self._tried(row, lambda text: read_prompt(text, None if own_rules else parser), unread)
         return None if reading is None else under_review(reading, self._reviews)
 
-    def _tried(self, row: CaptionRow, parse: Callable[[str], _Read], unread: list[BadRow]) -> _Read | None:
+    def _tried(self, row: CaptionRow, parse: Callable[[str], _Read], unread: list[CaptionRow]) -> _Read | None:
         try:
             return parse(row.text)
         except MedtestError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             why = f"the parser {self.settings.parser} broke: {type(error).__name__}: {error}"
-            unread.append(BadRow(place=short(row.text), reason=why, image=row.image, number=row.number))
+            unread.append(replace(row, place=short(row.text), wrong=why))
             return None
 
 
-def _image_of(row: CaptionRow | BadRow) -> str:
+def _image_of(row: CaptionRow) -> str:
     """Return the image of a row; its position in the file if it names none."""
     return row.image or f"line-{row.number:06d}"
 
 
-def _usefulness(caption: ReadCaption) -> tuple[bool, int]:
+def _usefulness(caption: Candidate) -> tuple[bool, int]:
     return not caption.refusal, len(caption.pool.triples)
-
-
-def _refusal_of(reading: PromptReading) -> ReadingReason:
-    """Return the first reason for which a prompt is not sent."""
-    return next(reason for reason in reading.reasons if reason in REFUSING)

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal, TypeAlias
 from medtest.core.errors import MedtestError
 from medtest.seeds.datasets.facts import Facts, known
 from medtest.seeds.datasets.tree import Tree
+from medtest.seeds.folders.layout import DataSet
 
 Holds: TypeAlias = Literal["masks", "images", "labels", "questions", "maps"]
 
@@ -62,6 +63,16 @@ class Found:
     reader: str = ""
     tables: tuple[PurePosixPath, ...] = ()
 
+    def as_dataset(self, name: str) -> DataSet:
+        """Return its folders as a data set with an id."""
+        return DataSet(
+            name=name,
+            images=self.images,
+            masks=self.masks,
+            image_names=self.image_names,
+            mask_names=self.mask_names,
+        )
+
     @property
     def facts(self) -> Facts | None:
         """Published facts of the data set; None if it is unknown."""
@@ -98,18 +109,13 @@ def recognisers() -> tuple[Recogniser, ...]:
 
     for module in pkgutil.iter_modules(ours.__path__):
         importlib.import_module(f"{ours.__name__}.{module.name}")
-    below = _all_below(Recogniser)  # type: ignore[type-abstract]
-    classes = [c for c in below if c.__module__.startswith(ours.__name__)]
+    classes = [c for c in Recogniser.__subclasses__() if c.__module__.startswith(ours.__name__)]
     for point in entry_points(group=GROUP):
         try:
             classes.append(point.load())
         except (ImportError, AttributeError) as error:
             raise MedtestError(f"recogniser {point.name!r} cannot be loaded: {error}") from error
     return tuple(sorted((c() for c in classes), key=lambda r: (r.order, r.name)))
-
-
-def _all_below(base: type[Recogniser]) -> list[type[Recogniser]]:
-    return [c for below in base.__subclasses__() for c in (below, *_all_below(below))]
 
 
 def recognise(tree: Tree) -> list[Found]:

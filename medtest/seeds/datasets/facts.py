@@ -70,38 +70,6 @@ class Facts:
         return dict(self.copies).get(count, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """Files of a mixed folder that belong to one data set.
-
-    Attributes:
-        dataset: Its id.
-        part: Part of the data set.
-        names: Pattern of their names, lower case and without suffix.
-    """
-
-    dataset: str
-    part: str
-    names: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture:
-    """Folder that holds several data sets.
-
-    Attributes:
-        folder: Its name.
-        title: Its title.
-        images: Number of images.
-        splits: Files of each data set.
-    """
-
-    folder: str
-    title: str
-    images: int
-    splits: tuple[Split, ...]
-
-
 @cache
 def _content() -> dict[str, Any]:
     content: dict[str, Any] = read_yaml(FILE)
@@ -122,18 +90,14 @@ def known() -> dict[str, Facts]:
     return datasets
 
 
-@cache
-def mixtures() -> tuple[Mixture, ...]:
-    """Return the known folders that hold several sets."""
-    return tuple(
-        Mixture(
-            folder=entry["folder"],
-            title=entry["title"],
-            images=entry["images"],
-            splits=tuple(Split(**split) for split in entry["splits"]),
-        )
-        for entry in _content()["mixtures"]
-    )
+def mixtures() -> list[dict[str, Any]]:
+    """Return the known folders that hold several sets, as in the file.
+
+    Each has its name as ``folder``, a ``title``, and ``splits``: the ``dataset`` and ``part`` of the files whose name,
+    in lower case and without suffix, matches the pattern ``names``.
+    """
+    mixed: list[dict[str, Any]] = _content()["mixtures"]
+    return mixed
 
 
 @cache

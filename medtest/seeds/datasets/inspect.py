@@ -25,7 +25,7 @@ from medtest.seeds.datasets.known import chosen
 from medtest.seeds.datasets.looked import Looked, SuiteLine
 from medtest.seeds.datasets.tree import UNREAD_ARCHIVES, Tree, is_archive, tree_of_archive, tree_of_folder
 from medtest.seeds.folders.check import Rules, kept_looks
-from medtest.seeds.folders.layout import DataSet, LayoutError, shown
+from medtest.seeds.folders.layout import LayoutError, shown
 from medtest.seeds.folders.pairing import pair_images, pair_with_masks
 from medtest.seeds.volumes.frames import FrameReading
 
@@ -234,32 +234,26 @@ def _inspect(root: Path, candidate: Found, progress: Callable[[int], None]) -> L
     if candidate.holds in ("labels", "questions"):
         return _inspect_tables(root, candidate, progress)
     line = _line(candidate)
-    dataset = DataSet(
-        name=candidate.dataset or "set",
-        images=candidate.images,
-        masks=candidate.masks,
-        image_names=candidate.image_names,
-        mask_names=candidate.mask_names,
-    )
+    dataset = candidate.as_dataset(candidate.dataset or "set")
     try:
         pairing = pair_images(root, dataset) if candidate.holds == "images" else pair_with_masks(root, dataset)
     except LayoutError as error:
         problem = SeedProblem(file=shown(candidate.where), reason=f"{error.found}; {error.fix}")
         return Looked(found=candidate, pairs=0, notes=count_notes(candidate), problems=(problem,), line=None)
-    own = look_at(root, pairing.pairs, Rules(reading=FrameReading(), negatives=False), progress)
-    frames = sum(own.sizes.values())
+    sizes, problems, notices = look_at(root, pairing.pairs, Rules(reading=FrameReading(), negatives=False), progress)
+    frames = sum(sizes.values())
     return Looked(
         found=candidate,
         pairs=len(pairing.pairs),
-        sizes=tuple(own.sizes.most_common()),
+        sizes=tuple(sizes.most_common()),
         rule=pairing.rule if pairing.rule != "<name>" else "",
         notes=(
             *count_notes(candidate),
-            *size_notes(candidate, own.sizes),
+            *size_notes(candidate, sizes),
             *frame_notes(frames, len(pairing.pairs)),
-            *(notice.rstrip(".") for notice in own.notices),
+            *(notice.rstrip(".") for notice in notices),
         ),
-        problems=(*pairing.all_problems(), *own.problems),
+        problems=(*pairing.all_problems(), *problems),
         line=line,
         also=_question_line(candidate),
     )

@@ -38,8 +38,8 @@ def look_at_labels(root: Path, dataset: Found, progress: Callable[[int], None]) 
     files = [
         Pair(image=entry.image, mask=entry.mask) for entry in laid.entries if entry.index < 0 and entry.wrong is None
     ]
-    own = look_at(root, files, Rules(reading=FrameReading(), negatives=True), progress)
-    sizes = _array_sizes(root, laid) + own.sizes
+    sizes, problems, notices = look_at(root, files, Rules(reading=FrameReading(), negatives=True), progress)
+    sizes = _array_sizes(root, laid) + sizes
     wrong = [entry.wrong for entry in laid.entries if entry.wrong is not None]
     counts = Counter(label for entry in laid.entries for label in entry.labels or ())
     none = sum(entry.labels == () for entry in laid.entries)
@@ -57,8 +57,8 @@ def look_at_labels(root: Path, dataset: Found, progress: Callable[[int], None]) 
         pairs=len(laid.entries),
         classes=_classes(dataset, laid, counts),
         sizes=tuple(sizes.most_common()),
-        problems=(*laid.problems, *wrong, *own.problems),
-        notes=(*size_notes(dataset, sizes), *(note.rstrip(".") for note in (*notes, *own.notices))),
+        problems=(*laid.problems, *wrong, *problems),
+        notes=(*size_notes(dataset, sizes), *(note.rstrip(".") for note in (*notes, *notices))),
         line=SuiteLine(suite=suite, data=dataset.where, settings=_settings(dataset)) if suite else None,
     )
 

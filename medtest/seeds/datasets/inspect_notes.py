@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.datasets.base import Found
-from medtest.seeds.datasets.facts import Facts
 from medtest.seeds.folders.check import Looks, Rules, check_pairs
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.traits import FolderTraits
@@ -28,22 +26,9 @@ def unread_notes(looks: Looks) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesLooked:
-    """Result of inspecting the files of a data set.
-
-    Attributes:
-        sizes: Number of images per size, ``width x height``.
-        problems: Problems that a run would refuse.
-        notices: Oddities that do not stop a run.
-    """
-
-    sizes: Counter[str]
-    problems: tuple[SeedProblem, ...]
-    notices: tuple[str, ...]
-
-
-def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[[int], None]) -> FilesLooked:
+def look_at(
+    root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[[int], None]
+) -> tuple[Counter[str], list[SeedProblem], Sequence[str]]:
     """Check files as a run does.
 
     Args:
@@ -51,6 +36,10 @@ def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[
         pairs: Images with their masks, if any.
         rules: Requirements of a run.
         progress: Called with the number of images checked.
+
+    Returns:
+        The number of images per size, ``width x height``; problems that a run would refuse; and oddities that do not
+        stop a run.
     """
     sizes: Counter[str] = Counter()
     problems: list[SeedProblem] = []
@@ -63,7 +52,7 @@ def look_at(root: Path, pairs: Sequence[Pair], rules: Rules, progress: Callable[
         else:
             traits.add(shown(pair.mask or pair.image), checked.traits)
         progress(number)
-    return FilesLooked(sizes=sizes, problems=tuple(problems), notices=tuple(traits.notices()))
+    return sizes, problems, traits.notices()
 
 
 def count_notes(dataset: Found) -> tuple[str, ...]:
@@ -97,10 +86,6 @@ def size_notes(dataset: Found, sizes: Counter[str]) -> tuple[str, ...]:
         if facts.size_note and copies:
             notes.append(facts.size_note)
         return tuple(notes)
-    return _resized(facts, sizes)
-
-
-def _resized(facts: Facts, sizes: Counter[str]) -> tuple[str, ...]:
     if facts.largest and len(sizes) == 1 and sum(sizes.values()) > 20:
         return (f"all of one size, but {facts.smallest} to {facts.largest} are published: a resized copy",)
     return ()

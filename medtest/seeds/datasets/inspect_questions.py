@@ -40,16 +40,16 @@ def look_at_questions(root: Path, dataset: Found, progress: Callable[[int], None
     file = dataset.tables[0].relative_to(dataset.where)
     settings = QuestionFolderSettings(file=str(file), images=_images_setting(dataset))
     gathered = gather(folder, settings, dataset="folder")
-    entries = [asking.entry for asking in gathered.askings]
+    entries = [entry for entry, _ in gathered.askings]
     files = [Pair(image=entry.image) for entry in entries if entry.wrong is None]
-    own = look_at(folder, files, Rules(reading=FrameReading(), negatives=True), progress)
+    sizes, problems, _ = look_at(folder, files, Rules(reading=FrameReading(), negatives=True), progress)
     wrong = [entry.wrong for entry in entries if entry.wrong is not None]
     return Looked(
         found=dataset,
         pairs=len(files),
         questions=_summary_lines(gathered, dataset),
-        sizes=tuple(own.sizes.most_common()),
-        problems=tuple(_below(dataset.where, problem) for problem in (*gathered.problems, *wrong, *own.problems)),
+        sizes=tuple(sizes.most_common()),
+        problems=tuple(_below(dataset.where, problem) for problem in (*gathered.problems, *wrong, *problems)),
         notes=tuple(notice.rstrip(".") for notice in gathered.notices),
         line=SuiteLine(suite="medvqa_clef", data=dataset.where, settings=_settings(folder, file, settings)),
     )
@@ -85,8 +85,7 @@ def _settings(folder: Path, file: PurePosixPath, settings: QuestionFolderSetting
 
 
 def _summary_lines(gathered: Gathered, dataset: Found) -> tuple[str, ...]:
-    whole = [asking for asking in gathered.askings if asking.entry.wrong is None]
-    questions = [(question, answers) for asking in whole for question, answers in asking.asked]
+    questions = [pair for entry, asked in gathered.askings if entry.wrong is None for pair in asked]
     kinds = Counter(question.name for question, _ in questions)
     official_count = sum(name in kinds for name in (question.name for question in official()))
     others = len(kinds) - official_count

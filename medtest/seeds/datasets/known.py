@@ -29,11 +29,7 @@ def known_datasets(root: Path, requested: Sequence[str] = ()) -> list[DataSet]:
         datasets = recognise(tree_of_folder(root))
     except BadFileError as error:
         raise LayoutError(f"the folder {error}", "give a folder that you may read") from error
-    return [
-        DataSet(name=name, images=f.images, masks=f.masks, image_names=f.image_names, mask_names=f.mask_names)
-        for name, parts in chosen(datasets, requested).items()
-        for f in parts
-    ]
+    return [found.as_dataset(name) for name, parts in chosen(datasets, requested).items() for found in parts]
 
 
 def chosen(datasets: Sequence[Found], requested: Sequence[str] = ()) -> dict[str, list[Found]]:

@@ -19,7 +19,7 @@ from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.formats import kind_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.traits import LARGE, Trait
-from medtest.seeds.volumes.check import Checked, Choose, Named, check_headers, check_volume
+from medtest.seeds.volumes.check import Checked, Named, check_headers, check_volume
 from medtest.seeds.volumes.frames import FrameReading
 
 THREADS = 4
@@ -40,13 +40,11 @@ class Rules:
         reading: Reading options, including the bound on pixels.
         negatives: Whether empty masks are allowed.
         avoid_root: Folder of rough masks, or None.
-        choose: Selection of images from files with several.
     """
 
     reading: FrameReading
     negatives: bool
     avoid_root: Path | None = None
-    choose: Choose = Choose()
 
     @property
     def max_pixels(self) -> int:
@@ -135,7 +133,7 @@ def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
     """Check one image, its mask and its rough mask."""
     image, mask, rough = _with_names(root, pair, rules)
     if any(named is not None and kind_of(named[1].name) != "picture" for named in (image, mask, rough)):
-        checked = check_volume((image, mask, rough), rules.reading, rules.choose, negatives=rules.negatives)
+        checked = check_volume((image, mask, rough), rules.reading, negatives=rules.negatives)
         named = tuple(
             replace(problem, reason=_with_setting_key(problem.reason, b"", rules)) for problem in checked.problems
         )

@@ -30,7 +30,7 @@ from medtest.seeds.folders.layout import (
 from medtest.seeds.folders.pairing import FaultyPair, list_files, pair_images, pair_with_masks
 from medtest.seeds.folders.settings import ImageMaskFoldersSettings
 from medtest.seeds.folders.source import FolderSource, Listing, usable
-from medtest.seeds.volumes.check import Choose, Slice
+from medtest.seeds.volumes.check import Slice
 from medtest.seeds.volumes.frames import FrameReading
 
 
@@ -63,6 +63,8 @@ class ImageMaskFolders(FolderSource):
             window=tuple(settings.window),
             label_values=label_values(settings.label_values),
             label_key=f"seeds.{self.dataset}.label_values",
+            slices=settings.slices,
+            every=settings.every,
         )
 
     # --------------------------------------------------------------------------------------------------- listing
@@ -147,7 +149,6 @@ class ImageMaskFolders(FolderSource):
             reading=self._reading(),
             negatives=self.settings.negatives,
             avoid_root=self._avoid_root() if rough else None,
-            choose=Choose(which=self.settings.slices, every=self.settings.every),
         )
         for name, pair, checked in self._looked_at(root, items, rules, listing):
             if checked.problems:

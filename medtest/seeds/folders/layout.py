@@ -111,14 +111,14 @@ def _unique_match(names: Iterable[str], accepted: Sequence[str], where: PurePosi
 
 
 def _pair_of_folders(
-    root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]
+    root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str], name: str
 ) -> DataSet | None:
     names = _subfolders(root, relative)
     image_folder, mask_folder = _unique_match(names, images, relative), _unique_match(names, masks, relative)
     if image_folder is None:
         return None
     return DataSet(
-        name="", images=relative / image_folder, masks=None if mask_folder is None else relative / mask_folder
+        name=name, images=relative / image_folder, masks=None if mask_folder is None else relative / mask_folder
     )
 
 
@@ -132,17 +132,17 @@ def dataset_id(folder: str) -> str:
 def _datasets_below(root: Path, relative: PurePosixPath, images: Sequence[str], masks: Sequence[str]) -> list[DataSet]:
     datasets: dict[str, DataSet] = {}
     for name in _subfolders(root, relative):
-        pair = _pair_of_folders(root, relative / name, images, masks)
+        identifier = dataset_id(name)
+        pair = _pair_of_folders(root, relative / name, images, masks, identifier)
         if pair is None:
             continue
-        identifier = dataset_id(name)
         if identifier in datasets:
             first = datasets[identifier].images.parent
             raise LayoutError(
                 f"folders {shown(first)} and {shown(relative / name)} would both be data set {identifier!r}",
                 "rename one of them",
             )
-        datasets[identifier] = DataSet(name=identifier, images=pair.images, masks=pair.masks)
+        datasets[identifier] = pair
     return list(datasets.values())
 
 
@@ -181,7 +181,7 @@ def find_datasets(
     top = PurePosixPath(".")
     if images or masks:
         named = DataSet(name=name, images=top / images, masks=top / masks if masks else None)
-        if _is_folder(root, named.images) and (named.masks is None or _is_folder(root, named.masks)):
+        if (root / named.images).is_dir() and (named.masks is None or (root / named.masks).is_dir()):
             return [named]
     image_names: Sequence[str] = (images.lower(),) if images else IMAGE_FOLDERS
     mask_names: Sequence[str] = (masks.lower(),) if masks else MASK_FOLDERS
@@ -193,9 +193,9 @@ def find_datasets(
             return sets
         raise LayoutError("layout known: none of the known data sets", "medtest data inspect PATH says what is there")
     if layout not in ("sets", "images"):
-        pair = _pair_of_folders(root, top, image_names, mask_names)
+        pair = _pair_of_folders(root, top, image_names, mask_names, name)
         if pair is not None:
-            return [DataSet(name=name, images=pair.images, masks=pair.masks)]
+            return [pair]
     if layout in ("auto", "sets"):
         below = [top / folder for folder in _subfolders(root, top) if folder.lower() == "testdataset"]
         for start in [*below, top]:
@@ -225,10 +225,6 @@ def check_folder_links(root: Path, relative: PurePosixPath) -> None:
     if lost:
         path = relative / lost[0]
         raise LayoutError(f"{shown(path)} {broken(root / path)}", "check that the targets of links exist")
-
-
-def _is_folder(root: Path, relative: PurePosixPath) -> bool:
-    return (root / relative).is_dir()
 
 
 def holds_pairs(folder: Path) -> Path | None:

@@ -11,7 +11,7 @@ from medtest.core.files.images import MAX_PIXELS, MOST_PIXELS
 from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.seeds.folders.label_values import LabelValues
 from medtest.seeds.folders.layout import Layout
-from medtest.seeds.volumes.check import Which
+from medtest.seeds.volumes.frames import Which
 from medtest.seeds.volumes.nifti_file import Axis
 
 

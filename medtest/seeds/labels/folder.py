@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from medtest.core.cases import Classes, Seed, SeedRef
 from medtest.core.files.images import BadFileError
@@ -23,19 +23,11 @@ from medtest.seeds.labels.settings import LabelFolderSettings
 from medtest.seeds.volumes.check import Checked, Slice
 from medtest.seeds.volumes.npz_file import item_digests, npz_members
 
+Labelled: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None]
+"""Image as listed by its data set, and its labels among the suite's classes; None if unlabelled."""
 
-class ChosenEntry(NamedTuple):
-    """Entry that becomes a seed.
-
-    Attributes:
-        entry: The image as listed by its data set.
-        labels: Its labels among the suite's classes; None if unlabelled.
-        seed_id: Its id.
-    """
-
-    entry: LabelEntry
-    labels: tuple[str, ...] | None
-    seed_id: str
+Chosen: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None, str]
+"""Labelled image and the id of its seed."""
 
 
 class LabelFolder(FolderSource):
@@ -96,7 +88,7 @@ class LabelFolder(FolderSource):
         listing.metadata = metadata_of(root, settings.metadata)
         self._add(root, self._select_entries(mapped, listing), listing)
 
-    def _select_entries(self, mapped: Mapped, listing: Listing) -> list[ChosenEntry]:
+    def _select_entries(self, mapped: Mapped, listing: Listing) -> list[Chosen]:
         """Return the entries to use, with distinct ids: all, or an evenly spread sample of each set of labels."""
         entries = mapped.entries
         if not listing.keeps:
@@ -109,34 +101,32 @@ class LabelFolder(FolderSource):
                 f"{len(mapped.entries):,}."
             )
         ids = ids_in_place([entry.name for entry, _ in entries], [entry.wrong is None for entry, _ in entries])
-        return [
-            ChosenEntry(entry=entry, labels=labels, seed_id=seed_id)
-            for (entry, labels), seed_id in zip(entries, ids, strict=True)
-        ]
+        return [(entry, labels, seed_id) for (entry, labels), seed_id in zip(entries, ids, strict=True)]
 
-    def _add(self, root: Path, chosen: Sequence[ChosenEntry], listing: Listing) -> None:
-        arrays = [item for item in chosen if item.entry.index >= 0]
+    def _add(self, root: Path, chosen: Sequence[Chosen], listing: Listing) -> None:
+        arrays = [item for item in chosen if item[0].index >= 0]
         files = [
-            (item, Pair(image=item.entry.image, mask=item.entry.mask), item.entry.problems)
+            (item, Pair(image=item[0].image, mask=item[0].mask), item[0].problems)
             for item in chosen
-            if item.entry.index < 0
+            if item[0].index < 0
         ]
         rules = Rules(reading=self._reading(), negatives=True)
         for item, _, checked in self._looked_at(root, files, rules, listing):
             if checked.problems:
-                listing.fault(SeedRef(dataset=self.dataset, seed_id=item.seed_id), checked)
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=item[2]), checked)
                 continue
             for part in checked.slices:
                 self._add_one(item, part, list(checked.digests[:2]), listing)
         for item, digest, problem in _array_digests(root, arrays, listing.problems):
-            wrong = item.entry.wrong or problem
+            entry, _, seed_id = item
+            wrong = entry.wrong or problem
             if wrong is not None:
                 checked = Checked(digests=(digest, "", ""), problems=(wrong,))
-                listing.fault(SeedRef(dataset=self.dataset, seed_id=item.seed_id), checked)
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=seed_id), checked)
             else:
-                self._add_one(item, Slice(index=item.entry.index), [digest, ""], listing)
+                self._add_one(item, Slice(index=entry.index), [digest, ""], listing)
 
-    def _add_one(self, chosen: ChosenEntry, part: Slice, digests: list[object], listing: Listing) -> None:
+    def _add_one(self, chosen: Chosen, part: Slice, digests: list[object], listing: Listing) -> None:
         entry, labels, name = chosen
         classes = listing.classes
         locator = {
@@ -161,9 +151,6 @@ class LabelFolder(FolderSource):
         listing.contents[f"{digests[0]} {part.index if part.label else ''}"] += 1
 
 
-Labelled: TypeAlias = tuple[LabelEntry, tuple[str, ...] | None]
-
-
 def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
     """Return at most ``most`` entries of each set of labels, evenly spread over their order."""
     by_labels: dict[tuple[str, ...] | None, list[int]] = defaultdict(list)
@@ -177,15 +164,15 @@ def _spread(entries: Sequence[Labelled], most: int) -> list[Labelled]:
 
 
 def _array_digests(
-    root: Path, chosen: Sequence[ChosenEntry], problems: list[SeedProblem]
-) -> Iterator[tuple[ChosenEntry, str, SeedProblem | None]]:
+    root: Path, chosen: Sequence[Chosen], problems: list[SeedProblem]
+) -> Iterator[tuple[Chosen, str, SeedProblem | None]]:
     """Yield entries of array files with the SHA-256 of their pixels, or with their problem.
 
     Each member is read once. Damage after the last needed item, or a wrong checksum, is a problem of no single entry.
     """
-    by_member: dict[tuple[PurePosixPath, str], dict[int, ChosenEntry]] = defaultdict(dict)
+    by_member: dict[tuple[PurePosixPath, str], dict[int, Chosen]] = defaultdict(dict)
     for item in chosen:
-        by_member[item.entry.image, PurePosixPath(item.entry.name).parts[0]][item.entry.index] = item
+        by_member[item[0].image, PurePosixPath(item[0].name).parts[0]][item[0].index] = item
     for (file, part), pending in by_member.items():
         try:
             path = below(root, str(file))

@@ -73,21 +73,8 @@ class Films(SeedSource):
 
     settings: FilmsSettings
 
-    def refs(self) -> Sequence[SeedRef]:
-        """Return every film.
-
-        Raises:
-            UserMistakes: The folder holds no film, or frames are unusable.
-        """
-        problems = self.faults().all()
-        if problems:
-            raise self.refusal(problems)
-        return self.places()
-
     def faults(self) -> SeedFaults:
         """Return the problems of unusable films."""
-        if self.root is None:
-            return SeedFaults()
         return SeedFaults(of_seeds={(self.dataset, name): (problem,) for name, problem in self._wrong.items()})
 
     def refusal(self, problems: Sequence[SeedProblem]) -> UserMistakes:

@@ -49,17 +49,8 @@ Answered: TypeAlias = "tuple[Question, tuple[str, ...]]"
 """Question with its true answers; empty if unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionedImage:
-    """Image with its questions.
-
-    Attributes:
-        entry: The image.
-        asked: Questions in the order asked, each with its true answers (empty: unknown).
-    """
-
-    entry: LabelEntry
-    asked: tuple[Answered, ...]
+Asking: TypeAlias = "tuple[LabelEntry, Sequence[Answered]]"
+"""Image with its questions in the order asked."""
 
 
 @dataclass(slots=True)
@@ -73,7 +64,7 @@ class Gathered(Remarks):
     """
 
     keeps: bool = True
-    askings: list[QuestionedImage] = field(default_factory=list)
+    askings: list[Asking] = field(default_factory=list)
     file: PurePosixPath | None = None
 
 
@@ -91,9 +82,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
     gathered.take(files)
     if file is None:
         entries = _every_image(files, folder, gathered)
-        rows: list[tuple[LabelEntry, list[Answered]]] = [
-            (entry, [(question, ()) for question in official()]) for entry in entries
-        ]
+        rows: list[Asking] = [(entry, [(question, ()) for question in official()]) for entry in entries]
         images = "1 image is" if len(entries) == 1 else f"{len(entries):,} images are"
         gathered.notices.append(f"No file of questions: {images} asked the questions without a known answer.")
     else:
@@ -104,7 +93,7 @@ def gather(root: Path, settings: QuestionFolderSettings, *, dataset: str) -> Gat
         gathered.take(masks)
     asked_of = [(entry, questions) for entry, (_, questions) in zip(masks.entries, rows, strict=True)]
     _choose(asked_of, settings.questions, gathered, key=f"seeds.{dataset}.questions")
-    gathered.askings.sort(key=lambda item: natural_key(item.entry.name))
+    gathered.askings.sort(key=lambda item: natural_key(item[0].name))
     return gathered
 
 
@@ -198,7 +187,7 @@ def _every_image(files: Files, folder: PurePosixPath, gathered: Gathered) -> lis
 
 def _match_images(
     rows: Sequence[QuestionRow], images: Images, folder: PurePosixPath, gathered: Gathered, *, where: str
-) -> list[tuple[LabelEntry, list[Answered]]]:
+) -> list[Asking]:
     """Assign an image to every row of a question file; rows without image are problems, unused images are counted."""
     by_image: dict[PurePosixPath, dict[str, Answered]] = {}
     without: dict[str, dict[str, Answered]] = {}
@@ -216,7 +205,7 @@ def _match_images(
         asked_so_far = by_image.setdefault(path, {})
         before = asked_so_far.get(row.question.name, (row.question, ()))[1]
         asked_so_far[row.question.name] = (row.question, tuple(dict.fromkeys((*before, *row.answers))))
-    lost: list[tuple[LabelEntry, list[Answered]]] = []
+    lost: list[Asking] = []
     for name, count in wrong.items():
         questions = "1 question" if count == 1 else f"{count:,} questions"
         reason = reasons.get(name, f"of {shown(name)}, which has no image")
@@ -239,7 +228,7 @@ def _match_images(
 
 
 def _choose(
-    rows: Sequence[tuple[LabelEntry, list[Answered]]],
+    rows: Sequence[Asking],
     names_or_group: str | list[str],
     gathered: Gathered,
     *,
@@ -263,17 +252,13 @@ def _choose(
         answers = {question.name: truths for question, truths in questions}
         chosen = among((question for question, _ in questions), names_or_group)
         if chosen:
-            gathered.askings.append(
-                QuestionedImage(
-                    entry=entry,
-                    # Answers with both yes and no are dropped, since every answer would contradict them.
-                    asked=tuple((q, () if contradicts(q, answers[q.name]) else answers[q.name]) for q in chosen),
-                )
-            )
+            # Answers with both yes and no are dropped, since every answer would contradict them.
+            asked = [(q, () if contradicts(q, answers[q.name]) else answers[q.name]) for q in chosen]
+            gathered.askings.append((entry, asked))
     without = len(rows) - len(gathered.askings)
     if without:
         gathered.notices.append(f"{without:,} images have none of the selected questions and are left out.")
-    unknown = sum(not truths for item in gathered.askings for _, truths in item.asked)
-    total = sum(len(item.asked) for item in gathered.askings)
+    unknown = sum(not truths for _, asked in gathered.askings for _, truths in asked)
+    total = sum(len(asked) for _, asked in gathered.askings)
     if gathered.file is not None and unknown:
         gathered.notices.append(f"{unknown:,} of {total:,} questions have no answer and do not count for accuracy.")

@@ -16,7 +16,8 @@ from medtest.seeds.folders.check import Rules
 from medtest.seeds.folders.files import ids_in_place, marked, metadata_of
 from medtest.seeds.folders.layout import Pair, shown
 from medtest.seeds.folders.source import FolderSource, Listing, usable
-from medtest.seeds.questions.choice import QuestionedImage, gather
+from medtest.seeds.labels.entries import LabelEntry
+from medtest.seeds.questions.choice import Answered, gather
 from medtest.seeds.questions.settings import QuestionFolderSettings, ask_of
 from medtest.seeds.volumes.check import Checked
 
@@ -57,25 +58,26 @@ class QuestionFolder(FolderSource):
         listing.nothing = "no image with a question"
         listing.metadata = metadata_of(root, self.settings.metadata)
         askings = gathered.askings
-        ids = ids_in_place([item.entry.name for item in askings], [item.entry.wrong is None for item in askings])
+        ids = ids_in_place([entry.name for entry, _ in askings], [entry.wrong is None for entry, _ in askings])
         files = [
-            ((item, seed_id), Pair(image=item.entry.image, mask=item.entry.mask), item.entry.problems)
-            for item, seed_id in zip(askings, ids, strict=True)
+            ((entry, asked, seed_id), Pair(image=entry.image, mask=entry.mask), entry.problems)
+            for (entry, asked), seed_id in zip(askings, ids, strict=True)
         ]
         rules = Rules(reading=self._reading(), negatives=True)
-        for (item, seed_id), _, checked in self._looked_at(root, files, rules, listing):
+        for (entry, asked, seed_id), _, checked in self._looked_at(root, files, rules, listing):
             if len(checked.slices) != 1 and not checked.problems:
                 reason = f"holds {len(checked.slices)} images; questions are asked of files with one"
-                checked = replace(checked, problems=(SeedProblem(file=shown(item.entry.image), reason=reason),))
+                checked = replace(checked, problems=(SeedProblem(file=shown(entry.image), reason=reason),))
             if checked.problems:
-                items = tuple(question.name for question, _ in item.asked)
+                items = tuple(question.name for question, _ in asked)
                 listing.fault(SeedRef(dataset=self.dataset, seed_id=seed_id, items=items), checked)
             else:
-                self._add_one(item, seed_id, checked, listing)
+                self._add_one(entry, asked, seed_id, checked, listing)
 
-    def _add_one(self, item: QuestionedImage, seed_id: str, checked: Checked, listing: Listing) -> None:
-        entry = item.entry
-        asks = [_packed(ask_of(question, answers)) for question, answers in item.asked]
+    def _add_one(
+        self, entry: LabelEntry, asked: Sequence[Answered], seed_id: str, checked: Checked, listing: Listing
+    ) -> None:
+        asks = [_packed(ask_of(question, answers)) for question, answers in asked]
         locator = {
             "image": str(entry.image),
             "mask": str(entry.mask) if entry.mask is not None else "",
@@ -85,7 +87,7 @@ class QuestionFolder(FolderSource):
         ref = SeedRef(
             dataset=self.dataset,
             seed_id=seed_id,
-            items=tuple(question.name for question, _ in item.asked),
+            items=tuple(question.name for question, _ in asked),
             locator=json.dumps(locator, ensure_ascii=False),
         )
         facts = listing.facts(self.dataset, (seed_id, entry.name), entry.image)

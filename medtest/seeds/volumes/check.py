@@ -7,27 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from medtest.core.files.images import BadFileError, damage_is, opened_file
 from medtest.seeds.base import SeedProblem
 from medtest.seeds.folders.traits import Trait
 from medtest.seeds.volumes.frames import FrameReading, Frames, opened_frames
-
-Which: TypeAlias = Literal["all", "middle", "largest"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choose:
-    """Selection of images from files with several.
-
-    Attributes:
-        which: ``all``, the ``middle`` one, or the one with the ``largest`` lesion.
-        every: Take every n-th image, counted from the first.
-    """
-
-    which: Which = "all"
-    every: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +63,18 @@ class _Problem(Exception):
         self.problem = SeedProblem(file=file, reason=reason)
 
 
-def check_volume(
-    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
-) -> Checked:
+def check_volume(paths: tuple[Named, Named | None, Named | None], reading: FrameReading, *, negatives: bool) -> Checked:
     """Check every selected image of a file, one after the other.
 
     Args:
         paths: Image, mask and rough mask, each with its name for messages.
-        reading: Reading options.
-        choose: Selection of images.
+        reading: Reading options, and which images are selected.
         negatives: Whether images without lesion are kept; otherwise they are silently left out, unless no image of
             the file has one.
     """
     try:
         image, mask, rough = ("" if named is None else _digest(named) for named in paths)
-        slices, frames = _slices(paths, reading, choose, negatives=negatives)
+        slices, frames = _slices(paths, reading, negatives=negatives)
     except _Problem as stop:
         return Checked(digests=("", "", ""), problems=(stop.problem,))
     size = frames.height, frames.width
@@ -147,15 +129,15 @@ def _problem_of(named: Named) -> Iterator[None]:
 
 
 def _slices(
-    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, choose: Choose, *, negatives: bool
+    paths: tuple[Named, Named | None, Named | None], reading: FrameReading, *, negatives: bool
 ) -> tuple[list[Slice], Frames]:
     image, mask, _ = paths
     with ExitStack() as stack:
         frames, others = _opened(stack, paths, reading)
-        chosen: Sequence[int] = range(0, frames.count, choose.every)
+        chosen: Sequence[int] = range(0, frames.count, reading.every)
         if mask is not None:
-            chosen = _with_lesion(mask, others[0][1], chosen, choose, negatives=negatives)
-        elif choose.which != "all":
+            chosen = _with_lesion(mask, others[0][1], chosen, reading, negatives=negatives)
+        elif reading.slices != "all":
             chosen = [chosen[len(chosen) // 2]]
         return _readable(image, frames, chosen), frames
 
@@ -171,7 +153,7 @@ def _readable(image: Named, frames: Frames, chosen: Sequence[int]) -> list[Slice
 
 
 def _with_lesion(
-    named: Named, masks: Frames, indices: Sequence[int], choose: Choose, *, negatives: bool
+    named: Named, masks: Frames, indices: Sequence[int], reading: FrameReading, *, negatives: bool
 ) -> Sequence[int]:
     areas: dict[int, int] = {}
     with _problem_of(named):
@@ -186,6 +168,6 @@ def _with_lesion(
     if not selected:
         where = f"in any of the {len(areas)} images looked at" if masks.count > 1 else "in it"
         raise _Problem(named[0], f"has no lesion {where}; negatives: true allows it")
-    if choose.which == "largest":
+    if reading.slices == "largest":
         return [max(selected, key=lambda index: (areas[index], -index))]
-    return [selected[len(selected) // 2]] if choose.which == "middle" else selected
+    return [selected[len(selected) // 2]] if reading.slices == "middle" else selected

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -45,21 +44,6 @@ _KEPT = [0x00080016, 0x52009229, 0x52009230]
 _COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_RCT", "YBR_ICT")
 _GREY = ("MONOCHROME1", "MONOCHROME2")
 _HINT = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg pyjpegls, or convert it with gdcmconv --raw"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DicomInfo:
-    """Pixel properties from a file's header.
-
-    Attributes:
-        frames: Number of frames.
-        height: Rows.
-        width: Columns.
-    """
-
-    frames: int
-    height: int
-    width: int
 
 
 @cache
@@ -94,7 +78,8 @@ def _number(header: Dataset, name: str, default: int = 0) -> int:
         raise BadFileError("has a damaged header") from None
 
 
-def _info(header: Dataset, max_pixels: int) -> DicomInfo:
+def _shape(header: Dataset, max_pixels: int) -> tuple[int, int, int]:
+    """Return the number of frames, rows and columns after checking them against the bounds."""
     rows, columns = _number(header, "Rows"), _number(header, "Columns")
     frames = _number(header, "NumberOfFrames", 1)
     if str(header.get("SOPClassUID", "")) in _SEGMENTATION:
@@ -108,17 +93,17 @@ def _info(header: Dataset, max_pixels: int) -> DicomInfo:
         raise BadFileError(f"has {frames:,} frames; the bound is {MOST_FRAMES:,}")
     if _number(header, "SamplesPerPixel", 1) not in (1, 3) or _number(header, "BitsAllocated") not in (1, 8, 16, 32):
         raise BadFileError("holds pixels of a kind that is not read")
-    return DicomInfo(frames=frames, height=rows, width=columns)
+    return frames, rows, columns
 
 
-def dicom_info(path: Path, *, max_pixels: int) -> DicomInfo:
-    """Return pixel properties from the header without decoding.
+def dicom_shape(path: Path, *, max_pixels: int) -> tuple[int, int, int]:
+    """Return the number of frames, rows and columns from the header without decoding.
 
     Raises:
         BadFileError: The file is not a readable DICOM image within the bounds, or pydicom is missing.
     """
     with _opened(path) as (_, header):
-        return _info(header, max_pixels)
+        return _shape(header, max_pixels)
 
 
 def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float] = ()) -> Image:
@@ -134,7 +119,7 @@ def dicom_rgb(path: Path, index: int, *, max_pixels: int, window: Sequence[float
         BadFileError: The frame cannot be read; the message gives the reason.
     """
     with _opened(path) as (file, header):
-        _info(header, max_pixels)
+        _shape(header, max_pixels)
         colours = _colours(header)
         values = _frame(file, header, index)
         with damage_is("has a damaged palette, table or window"):
@@ -160,7 +145,7 @@ def dicom_mask(path: Path, index: int, *, max_pixels: int, values: Sequence[int]
         BadFileError: The frame cannot be read; the message gives the reason.
     """
     with _opened(path) as (file, header):
-        _info(header, max_pixels)
+        _shape(header, max_pixels)
         colours = _colours(header)
         stored = _frame(file, header, index).astype(np.int64)
         if stored.ndim == 3:

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from medtest.core.cases import Image, Mask
 from medtest.core.files.images import MAX_PIXELS, BadFileError, decode_size, read_bytes, read_rgb
 from medtest.core.files.masks import LabelValue, read_mask
 from medtest.seeds.folders.formats import kind_of
-from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
-from medtest.seeds.volumes.nifti_file import LETTERS, Axis, NiftiInfo, NiftiVolume, opened_volume
+from medtest.seeds.volumes.dicom_file import dicom_mask, dicom_rgb, dicom_shape
+from medtest.seeds.volumes.nifti_file import LETTERS, Axis, NiftiVolume, opened_volume
+
+Which: TypeAlias = Literal["all", "middle", "largest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,9 @@ class FrameReading:
         label_values: Mask values that mark the lesion. If empty, every value but 0 of a volume does, and pictures are
             read as described in :mod:`medtest.core.files.masks`.
         label_key: Full key of this setting in suites and on command lines.
+        slices: Images selected of a file with several: ``all``, the ``middle`` one, or the one with the ``largest``
+            lesion.
+        every: Select every n-th image, counted from the first.
     """
 
     max_pixels: int = MAX_PIXELS
@@ -34,6 +40,8 @@ class FrameReading:
     window: tuple[float, ...] = ()
     label_values: tuple[LabelValue, ...] = ()
     label_key: str = "label_values"
+    slices: Which = "all"
+    every: int = 1
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -100,8 +108,7 @@ class _Picture(Frames):
 class _Dicom(Frames):
     def __init__(self, path: Path, reading: FrameReading) -> None:
         self._path, self._reading = path, reading
-        info = dicom_info(path, max_pixels=reading.max_pixels)
-        self.count, self.height, self.width = info.frames, info.height, info.width
+        self.count, self.height, self.width = dicom_shape(path, max_pixels=reading.max_pixels)
 
     def label(self, index: int) -> str:
         return f"_f{index + 1:04d}" if self.count > 1 else ""
@@ -117,8 +124,7 @@ class _Nifti(Frames):
     def __init__(self, path: Path, volume: NiftiVolume, reading: FrameReading) -> None:
         self._packed = path.name.lower().endswith(".gz")
         self._volume, self._reading = volume, reading
-        self.info: NiftiInfo = volume.info
-        self.count, self.height, self.width = self.info.slices, self.info.height, self.info.width
+        self.count, self.height, self.width = volume.slices, volume.height, volume.width
 
     @property
     def span(self) -> tuple[float, float]:
@@ -134,14 +140,12 @@ class _Nifti(Frames):
     def fits(self, other: Frames) -> str:
         if not isinstance(other, _Nifti):
             return "is not a NIfTI file, but its image is"
-        if self.info.shape != other.info.shape:
-            own, other_shape = ("×".join(map(str, info.shape)) for info in (self.info, other.info))
-            return f"is {other_shape} voxels, but its image is {own}"
-        return (
-            ""
-            if self.info.has_geometry_of(other.info)
-            else "has another position in space than its image (other affine)"
-        )
+        own, theirs = self._volume.shape, other._volume.shape
+        if own != theirs:
+            return f"is {'×'.join(map(str, theirs))} voxels, but its image is {'×'.join(map(str, own))}"
+        if not self._volume.has_position_of(other._volume):
+            return "has another position in space than its image (other affine)"
+        return ""
 
     def rgb(self, index: int, span: tuple[float, float]) -> Image:
         return self._volume.rgb(index, *span)

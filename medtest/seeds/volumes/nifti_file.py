@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -40,37 +39,18 @@ _SAMPLE = 2_000_000
 _SAME_PLACE_MM = 1e-2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NiftiInfo:
-    """Properties from a volume's header.
-
-    Attributes:
-        slices: Slices along the axis.
-        height: Rows of a slice.
-        width: Columns of a slice.
-        affine: Voxel indices to millimetres, 16 numbers.
-        shape: Voxels along the file's own axes.
-    """
-
-    slices: int
-    height: int
-    width: int
-    affine: tuple[float, ...]
-    shape: tuple[int, ...]
-
-    def has_geometry_of(self, other: NiftiInfo) -> bool:
-        """Return True if another volume has the same voxels at the same positions."""
-        return self.shape == other.shape and bool(
-            np.allclose(self.affine, other.affine, rtol=1e-3, atol=_SAME_PLACE_MM)
-        )
-
-
 class NiftiVolume:
     """Opened volume; :meth:`plane` reads one slice.
 
     Args:
         image: nibabel's image.
         axis: Plane in which it is cut.
+
+    Attributes:
+        shape: Voxels along the file's own axes.
+        slices: Slices along the axis.
+        height: Rows of a slice.
+        width: Columns of a slice.
     """
 
     def __init__(self, image: Any, axis: Axis) -> None:
@@ -79,25 +59,19 @@ class NiftiVolume:
         proxy = image.dataobj
         # Slope and intercept are left out to read stored values.
         self._data: Any = library.arrayproxy.ArrayProxy(proxy.file_like, (proxy.shape, proxy.dtype, proxy.offset))
-        shape = tuple(int(n) for n in image.shape)
-        self.shape = (*shape, 1) if len(shape) == 2 else shape
+        self.shape = (*(int(n) for n in image.shape), 1)[:3]
         orientation = library.io_orientation(image.affine)
         whole = bool(np.isfinite(orientation).all()) and len(orientation) == 3
         self._orientation = orientation if whole else np.array([[0, 1], [1, 1], [2, 1]])
         self._cut = int(np.flatnonzero(self._orientation[:, 0] == _CANONICAL[axis])[0])
-
-    @property
-    def info(self) -> NiftiInfo:
-        """Properties from the header."""
         rest = [n for n in range(3) if n != self._cut]
         first, second = sorted(rest, key=lambda n: float(self._orientation[n, 0]))
-        return NiftiInfo(
-            slices=self.shape[self._cut],
-            height=self.shape[second],
-            width=self.shape[first],
-            affine=tuple(float(x) for x in np.asarray(self._image.affine, dtype=np.float64).ravel()),
-            shape=self.shape[:3],
-        )
+        self.slices, self.height, self.width = (self.shape[n] for n in (self._cut, second, first))
+
+    def has_position_of(self, other: NiftiVolume) -> bool:
+        """Return True if the voxels of another volume of the same shape are at the same positions."""
+        own, theirs = (np.asarray(volume._image.affine, dtype=np.float64) for volume in (self, other))
+        return bool(np.allclose(own, theirs, rtol=1e-3, atol=_SAME_PLACE_MM))
 
     def unpack(self) -> None:
         """Read all values at once, faster if every slice of a packed file is needed; discard the volume after."""
@@ -181,10 +155,9 @@ class NiftiVolume:
 
     def _sample(self) -> NDArray[np.float64]:
         """Return a regular sample of the values, slice by slice."""
-        info = self.info
-        step = max(1, math.ceil((info.slices * info.height * info.width / _SAMPLE) ** (1 / 3)))
+        step = max(1, math.ceil((self.slices * self.height * self.width / _SAMPLE) ** (1 / 3)))
         slope, intercept = self.scaling
-        parts = [self.plane(n)[::step, ::step].astype(np.float64).ravel() for n in range(0, info.slices, step)]
+        parts = [self.plane(n)[::step, ::step].astype(np.float64).ravel() for n in range(0, self.slices, step)]
         return np.concatenate(parts) * slope + intercept
 
 
@@ -201,8 +174,7 @@ def opened_volume(path: Path, axis: Axis, *, max_pixels: int) -> Iterator[NiftiV
         image = nibabel.load(path)
         if not isinstance(image, nibabel.Nifti1Image):
             raise BadFileError("is not a NIfTI file")
-        _check_bounds(image, axis, path, max_pixels)
-        volume = NiftiVolume(image, axis)
+        volume = _checked(image, axis, path, max_pixels)
     yield volume
 
 
@@ -215,7 +187,8 @@ def _reading() -> Iterator[None]:
             raise BadFileError("is truncated") from error
 
 
-def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:
+def _checked(image: Any, axis: Axis, path: Path, max_pixels: int) -> NiftiVolume:
+    """Return a volume after checking its header against the bounds."""
     shape = tuple(int(n) for n in image.shape)
     if len(shape) < 2 or any(n <= 0 for n in shape):
         raise BadFileError("is a NIfTI file without an image")
@@ -227,9 +200,10 @@ def _check_bounds(image: Any, axis: Axis, path: Path, max_pixels: int) -> None:
     kind = image.get_data_dtype()
     if kind.kind == "c" or (kind.fields is not None and not {"R", "G", "B"} <= set(kind.fields)):
         raise BadFileError("holds values of a kind that is not read")
-    info = NiftiVolume(image, axis).info
-    if info.height * info.width > max_pixels:
-        size = f"{info.width}×{info.height}, {info.height * info.width / 1e6:.1f} Mpixel"
+    volume = NiftiVolume(image, axis)
+    if volume.height * volume.width > max_pixels:
+        size = f"{volume.width}×{volume.height}, {volume.height * volume.width / 1e6:.1f} Mpixel"
         raise BadFileError(f"has slices of {size}; the bound is {max_pixels / 1e6:g} Mpixel")
     if path.suffix.lower() == ".nii" and path.stat().st_size < count + 348:
         raise BadFileError("is truncated")
+    return volume

@@ -13,7 +13,7 @@ from volume_parts import CANARY, volume, write_nifti
 
 from medtest.core.errors import UserMistakes
 from medtest.core.files.images import BadFileError
-from medtest.seeds.volumes.dicom_file import dicom_info, dicom_mask, dicom_rgb
+from medtest.seeds.volumes.dicom_file import dicom_mask, dicom_rgb, dicom_shape
 
 pydicom = pytest.importorskip("pydicom")
 nibabel = pytest.importorskip("nibabel")
@@ -166,7 +166,7 @@ def test_bounds_before_decoding(tmp_path, monkeypatch):
     with pytest.raises(BadFileError, match="60000×60000, 3600.0 Mpixel; the bound is 64 Mpixel"):
         rgb(tmp_path / "large.dcm")
     with pytest.raises(BadFileError, match="2,000,000 frames"):
-        dicom_info(tmp_path / "long.dcm", max_pixels=BOUND)
+        dicom_shape(tmp_path / "long.dcm", max_pixels=BOUND)
 
 
 def test_files_without_an_image_are_mistakes(tmp_path):

@@ -52,7 +52,7 @@ def review(
                     doubtful.append(text)
         texts = doubtful
     if bad:
-        say(out, f"{len(bad):,} rows hold no prompt and are left out; the first: {bad[0].place} {bad[0].reason}")
+        say(out, f"{len(bad):,} rows hold no prompt and are left out; the first: {bad[0].place} {bad[0].wrong}")
     if not texts:
         raise typed_error("file", str(file), "a file with prompts to review", "--only all shows every prompt")
     site, token = site_of("127.0.0.1", port), secrets.token_urlsafe(24)

@@ -40,36 +40,39 @@ class FolderPairs(Recogniser):
         stems = image_stems(tree, images)
         if not stems:
             return
-        mask_count = len(image_stems(tree, masks)) if masks is not None else 0
+        mask_stems = image_stems(tree, masks) if masks is not None else []
         layout = f"{images.name}/ and {masks.name}/" if masks is not None else f"{images.name}/ without masks"
         rank = next((n for n, name in enumerate(_PNG_FIRST) if where.name.casefold() == name), 0)
-        mixture = next((m for m in mixtures() if plain(m.folder) == plain(where.name or tree.name)), None)
-        if mixture is not None:
-            split = [s for s in mixture.splits if any(re.fullmatch(s.names, stem) for stem in stems)]
-            for part in split:
-                count = sum(bool(re.fullmatch(part.names, stem)) for stem in stems)
-                yield Found(
-                    layout=f"{mixture.title}, {layout}",
-                    where=where,
-                    images=images,
-                    masks=masks,
-                    count=count,
-                    mask_count=sum(bool(re.fullmatch(part.names, s)) for s in image_stems(tree, masks)) if masks else 0,
-                    dataset=part.dataset,
-                    part=part.part,
-                    image_names=part.names,
-                    mask_names=part.names,
-                    holds="masks" if masks is not None else "images",
+        mixture = next((m for m in mixtures() if plain(m["folder"]) == plain(where.name or tree.name)), {})
+        split = []
+        for part in mixture.get("splits", ()):
+            own, own_masks = (sum(bool(re.fullmatch(part["names"], s)) for s in names) for names in (stems, mask_stems))
+            if own:
+                split.append(
+                    Found(
+                        layout=f"{mixture['title']}, {layout}",
+                        where=where,
+                        images=images,
+                        masks=masks,
+                        count=own,
+                        mask_count=own_masks,
+                        dataset=part["dataset"],
+                        part=part["part"],
+                        image_names=part["names"],
+                        mask_names=part["names"],
+                        holds="masks" if masks is not None else "images",
+                    )
                 )
-            if split:
-                return
+        yield from split
+        if split:
+            return
         yield Found(
             layout=layout,
             where=where,
             images=images,
             masks=masks,
             count=len(stems),
-            mask_count=mask_count,
+            mask_count=len(mask_stems),
             dataset=by_alias().get(plain(images.name)) or identify(tree, where, stems),
             part=where.name if where.name.casefold() in _PARTS else "",
             holds="masks" if masks is not None else "images",

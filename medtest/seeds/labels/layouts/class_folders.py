@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from medtest.phantoms.classes import CAPSULE
@@ -19,27 +18,14 @@ from medtest.seeds.labels.settings import LabelFolderSettings
 _MASK_SUFFIX = ("-annotations", "_annotations", " annotations")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
-    """Naming conventions of a data set in class folders.
+STYLES = ("class_folders", "kvasir_capsule", "kid", "cad_cap")
+"""Layouts in class folders; those of known data sets are named after their ids."""
 
-    Attributes:
-        dataset: Id of the known data set whose names its folders have; "" for none.
-        mask_names: Pattern of masks' names, in the class folder or in one called ``<class>-annotations``.
-        video: Pattern of image names whose group ``video`` is the cluster.
-    """
+_MASK_NAMES = {"kid": r"(?P<stem>.+)m", "cad_cap": r"(?P<stem>.+)_a"}
+"""Patterns of masks' names, in the class folder or in one called ``<class>-annotations``, by layout."""
 
-    dataset: str = ""
-    mask_names: str = ""
-    video: str = ""
-
-
-STYLES: dict[str, Style] = {
-    "class_folders": Style(),
-    "kvasir_capsule": Style(dataset="kvasir-capsule", video=r"(?P<video>[0-9a-f]{8,})_[0-9]+"),
-    "kid": Style(dataset="kid", mask_names=r"(?P<stem>.+)m"),
-    "cad_cap": Style(dataset="cad-cap", mask_names=r"(?P<stem>.+)_a"),
-}
+_VIDEO = re.compile(r"(?P<video>[0-9a-f]{8,})_[0-9]+")
+"""Image names of Kvasir-Capsule, of which a group is the cluster."""
 
 
 def read_class_folders(root: Path, dataset: Found, settings: LabelFolderSettings) -> LabelledFolder:
@@ -48,13 +34,13 @@ def read_class_folders(root: Path, dataset: Found, settings: LabelFolderSettings
     Raises:
         LayoutError: There are no class folders, or too many.
     """
-    style = STYLES[dataset.reader]
+    style = dataset.reader
     folders = class_folders(root, dataset.where, masks=settings.masks)
     if len(folders) > MOST_CLASSES:
         raise LayoutError(
             f"{len(folders):,} folders in {shown(dataset.where)} are not classes", "name the right folder"
         )
-    mapping = known()[style.dataset].mapping if style.dataset else {}
+    mapping = {} if style == "class_folders" else known()[style.replace("_", "-")].mapping
     own = {fold(name): name for name in mapping}
     laid = LabelledFolder(names=(), mapping=mapping, classes=CAPSULE.names if mapping else ())
     names: dict[str, None] = {}
@@ -82,21 +68,18 @@ def class_folders(root: Path, where: PurePosixPath, *, masks: str = "") -> list[
     return sorted(candidates, key=lambda path: natural_key(path.name))
 
 
-def _add(
-    root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: Style, laid: LabelledFolder
-) -> bool:
+def _add(root: Path, where: PurePosixPath, folder: PurePosixPath, name: str, style: str, laid: LabelledFolder) -> bool:
     """Add the images of one class and return True if there are any."""
     files = list_files(root, folder)
     laid.take(files)
     masks = _masks(root, folder, files, style, laid)
-    video = re.compile(style.video) if style.video else None
     count = len(laid.entries)
     for key, paths in sorted(files.by_key.items(), key=lambda item: natural_key(item[0].casefold())):
         path = single(paths, where, laid)
         if path is None:
             continue
         below = entry_name(path, where)
-        match = video.fullmatch(PurePosixPath(below).name) if video else None
+        match = _VIDEO.fullmatch(PurePosixPath(below).name) if style == "kvasir_capsule" else None
         laid.entries.append(
             LabelEntry(
                 image=path,
@@ -110,12 +93,12 @@ def _add(
 
 
 def _masks(
-    root: Path, folder: PurePosixPath, files: Files, style: Style, laid: LabelledFolder
+    root: Path, folder: PurePosixPath, files: Files, style: str, laid: LabelledFolder
 ) -> dict[str, PurePosixPath]:
     """Return masks by the keys of their images, and remove masks from the listed images."""
-    if not style.mask_names:
+    if style not in _MASK_NAMES:
         return {}
-    beside = masks_among(files.by_key, style.mask_names)
+    beside = masks_among(files.by_key, _MASK_NAMES[style])
     masks = {key: files.by_key[mask][0] for key, mask in beside.items()}
     for mask in beside.values():
         del files.by_key[mask]
@@ -125,7 +108,7 @@ def _masks(
             continue
         listed = list_files(root, other)
         laid.take(listed)
-        rule = re.compile(style.mask_names, re.S | re.I)
+        rule = re.compile(_MASK_NAMES[style], re.S | re.I)
         for key, paths in listed.by_key.items():
             match = rule.fullmatch(key)
             masks |= {base: paths[0] for base in (key, match["stem"] if match else key) if base in files.by_key}
