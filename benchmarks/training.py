@@ -34,9 +34,9 @@ from medtest.training.classification.batches import LabelledBatch
 from medtest.training.classification.families import KINDS, logits_of, loss_of
 from medtest.training.classification.options import ClassificationOptions
 from medtest.training.classification.recipe import Losses
-from medtest.training.defences.attack import StepDraw, draw
+from medtest.training.defences.attack import draw
 from medtest.training.defences.defence import Defence
-from medtest.training.defences.step import DefendedLoss
+from medtest.training.defences.step import defended_loss
 from medtest.training.engine import averaging, trainer
 from medtest.training.run import train
 from medtest.training.segmentation import data as pair_batches
@@ -118,9 +118,9 @@ def defended(given: argparse.Namespace) -> int:
         ratios: list[list[float]] = []
         for number in range(given.steps):
             torch.manual_seed(number)
-            drawn = draw(Defence(name=given.defence))
+            is_attacked, _, steps = draw(Defence(name=given.defence))
             took: list[float] = []
-            pair = [(one, number), (bare, drawn)]
+            pair = [(one, number), (bare, steps if is_attacked else 0)]
             for run, asked in pair:
                 start = time.process_time()
                 run(asked)
@@ -135,7 +135,7 @@ def defended(given: argparse.Namespace) -> int:
     return 0
 
 
-def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[int], None], Callable[[StepDraw], None]]:
+def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[int], None], Callable[[int], None]]:
     """Return a defended step of a drawn batch, and the bare passes that it takes."""
     how, kind = Defence(name=given.defence), KINDS[family]
     side, count, multi = given.side or kind.side, given.batch, kind.classes.multi
@@ -146,10 +146,10 @@ def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[in
         images=rng.integers(0, 256, (count, side, side, 3), dtype=np.uint8),
         truth=truth,
         masks=np.zeros((count, side, side), np.uint8),
-        known=np.zeros(count, bool),
+        has_mask=np.zeros(count, bool),
     )
     compare = loss_of(family, Losses(), network)
-    loss = DefendedLoss(family, how, compare, extra=None, multi=multi, precision="fp32", device="cpu")
+    loss = defended_loss(family, how, compare, extra=None, multi=multi, precision="fp32", device="cpu")
     inputs = torch.rand(count, 3, side, side).contiguous(memory_format=torch.channels_last)
     target = torch.from_numpy(truth if multi else truth.argmax(axis=1))
 
@@ -158,9 +158,9 @@ def _defended_step(family: str, given: argparse.Namespace) -> tuple[Callable[[in
         network.train().zero_grad(set_to_none=True)
         loss(network, batch)[0].backward()
 
-    def bare(drawn: StepDraw) -> None:
+    def bare(steps: int) -> None:
         network.eval().requires_grad_(False)
-        for _ in range(drawn.steps if drawn.attacked else 0):
+        for _ in range(steps):
             given_pixels = inputs.detach().requires_grad_()
             torch.autograd.grad(logits_of(family, network, given_pixels)[1].sum(), given_pixels)
         network.train().requires_grad_(True).zero_grad(set_to_none=True)

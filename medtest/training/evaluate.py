@@ -47,9 +47,9 @@ Pair = tuple[str, Image, Mask]
 
 def folder_images(root: Path) -> list[Pair]:
     """Return every labelled image of a folder at the prepared size, images averaged by area, masks nearest."""
-    info = part("seeds", "image_mask_folders")
-    kind = info.load()
-    source = kind(dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0)
+    from medtest.training.segmentation.data import folder_source
+
+    source = folder_source(root)
     pairs: list[Pair] = []
     for ref in source.refs():
         seed = source.load(ref)

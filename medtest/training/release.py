@@ -72,6 +72,7 @@ def release(
     save_weights(target, read_tensors(weights), info)
     card = target.with_suffix(".md")
     text = card_text(
+        Path(__file__).with_name("card.md.jinja"),
         network=network,
         weights=target,
         info=info,
@@ -104,11 +105,10 @@ def _scores(network: str, data: Sequence[Path], phantoms: int, *, defence: str, 
     return scores
 
 
-def card_text(**facts: Any) -> str:
-    """Return the model card in Markdown (``card.md.jinja``)."""
+def card_text(template: Path, **facts: Any) -> str:
+    """Return a model card in Markdown."""
     from jinja2 import Environment, StrictUndefined
 
-    template = Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8")
     # Markdown: medtest never renders it as HTML
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return environment.from_string(template).render(**facts).rstrip() + "\n"
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**facts).rstrip() + "\n"

@@ -98,9 +98,9 @@ class Points:
 def training(recipe: Recipe = RECIPE, **more: Any) -> Training:
     """Return a training of the small network."""
     values: dict[str, Any] = {
-        "network": Net(), "recipe": recipe, "validation": Validation(every_steps=3), "batches": Noise(), "loss": loss,
-        "evaluate": evaluate, "write": Kept(), "steps": recipe.steps_of(3), "steps_per_epoch": 3, "seed": 4,
-        "device": "cpu", "identity": {"recipe": recipe.model_dump(mode="json")}, **more,
+        "network": Net(), "recipe": recipe, "validation": Validation(every_steps=3), "batch": Noise().batch,
+        "loss": loss, "evaluate": evaluate, "write": Kept(), "steps": recipe.steps_of(3), "steps_per_epoch": 3,
+        "seed": 4, "device": "cpu", "identity": {"recipe": recipe.model_dump(mode="json")}, **more,
     }  # fmt: skip
     return Training(**values)
 

@@ -104,21 +104,21 @@ def test_a_batch_depends_only_on_seed_and_step_and_every_pair_passes_once_per_ro
     batches = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
     other = PairBatches([(pairs, 2)], sizes=[40], seed=4, changes=plain)
     other.batch(9)
-    assert np.array_equal(batches.batch(3).images, other.batch(3).images)
-    areas = sorted(float(batches.batch(step).truth[i].sum()) for step in range(3) for i in range(2))
+    assert np.array_equal(batches.batch(3)[0], other.batch(3)[0])
+    areas = sorted(float(batches.batch(step)[1][i].sum()) for step in range(3) for i in range(2))
     assert areas == sorted(float((mask > 127).sum()) for mask in pairs.masks)
-    assert not np.array_equal(batches.batch(0).images, batches.batch(3).images)
+    assert not np.array_equal(batches.batch(0)[0], batches.batch(3)[0])
 
 
 def test_sets_are_mixed_in_their_shares_and_normalised() -> None:
     dark, light = _pairs(3), _pairs(3)
     light = Pairs(images=np.full_like(light.images, 255), masks=light.masks, names=light.names)
     plain = Augmentation(zoom=(1, 1), shift=0, tilt=0, colour=0, blur=0, noise=0)
-    batch = PairBatches([(dark, 3), (light, 1)], sizes=[32], seed=0, changes=plain).batch(0)
-    assert batch.images.shape == (4, 3, 32, 32)
+    batch = PairBatches([(dark, 3), (light, 1)], sizes=[32], seed=0, changes=plain).batch(0)[0]
+    assert batch.shape == (4, 3, 32, 32)
     white = (1 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
-    assert batch.images[3, :, 16, 16] == pytest.approx(white, abs=1e-4)
-    assert (batch.images[:3].max(axis=(1, 2, 3)) < 2.2).all()
+    assert batch[3, :, 16, 16] == pytest.approx(white, abs=1e-4)
+    assert (batch[:3].max(axis=(1, 2, 3)) < 2.2).all()
     assert IMAGENET.tensor(np.zeros((1, 2, 2, 3), np.uint8))[0, 0, 0, 0] == pytest.approx(-0.485 / 0.229, abs=1e-5)
 
 

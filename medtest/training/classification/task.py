@@ -18,7 +18,7 @@ from medtest.training.classification.families import logits_of, loss_of, norm_of
 from medtest.training.classification.losses.chexnet import positive_shares
 from medtest.training.classification.recipe import ClassifierRecipe
 from medtest.training.classification.scores import accuracy, cross_entropy, mean_area
-from medtest.training.defences.step import DefendedLoss, attacked_images, check_labels
+from medtest.training.defences.step import attacked_images, check_labels, defended_loss
 from medtest.training.engine.precision import autocast, in_float32
 from medtest.training.engine.trainer import Evaluation, Loss, Training, Writer, above_floor
 
@@ -78,9 +78,9 @@ def classifier_training(
         network=network,
         recipe=recipe,
         validation=recipe.watching,
-        batches=LabelledBatches(
+        batch=LabelledBatches(
             data.cases, data.trained, recipe, side=data.side, shown=data.shown, steps=steps, seed=data.seed
-        ),
+        ).batch,
         loss=_loss(network, data),
         evaluate=_evaluation(data),
         may_keep=above_floor("accuracy", None if defence is None else defence.watch.clean_floor),
@@ -101,9 +101,8 @@ def _loss(network: nn.Module, data: ClassifierData) -> Loss:
     shares = positive_shares(torch.from_numpy(data.cases.truth[data.trained])).to(device)
     compare = loss_of(family, recipe.loss, network, shares=shares)
     if recipe.defence is not None:
-        extra = norm_of(recipe.loss, network)
-        precision = recipe.precision
-        return DefendedLoss(
+        extra, precision = norm_of(recipe.loss, network), recipe.precision
+        return defended_loss(
             family, recipe.defence, compare, extra=extra, multi=multi, precision=precision, device=device
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
@@ -25,33 +24,15 @@ Raised: TypeAlias = Callable[[Tensor], Tensor]
 LEVELS = 255.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDraw:
-    """Random parameters of a step's attack.
-
-    Attributes:
-        attacked: Whether the batch is attacked.
-        epsilon: ε in levels.
-        steps: Steps.
-    """
-
-    attacked: bool
-    epsilon: float
-    steps: int
-
-
-def draw(defence: Defence) -> StepDraw:
-    """Draw whether a batch is attacked, ε and the number of steps, from torch's own generator.
+def draw(defence: Defence) -> tuple[bool, float, int]:
+    """Draw whether a batch is attacked, ε in levels and the number of steps, from torch's own generator.
 
     The trainer seeds it from the training's seed and the step's number, so that a resumed training draws the same.
     """
     chance, width, count = torch.rand(3, dtype=torch.float64).tolist()
     (low, high), (fewest, most) = defence.epsilon, defence.steps
-    return StepDraw(
-        attacked=chance >= 1.0 - defence.share,
-        epsilon=low + (high - low) * width,
-        steps=min(most, fewest + int(count * (most - fewest + 1))),
-    )
+    steps = min(most, fewest + int(count * (most - fewest + 1)))
+    return chance >= 1.0 - defence.share, low + (high - low) * width, steps
 
 
 def start_noise(defence: Defence, shape: torch.Size, epsilon: float) -> Tensor:

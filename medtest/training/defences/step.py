@@ -49,8 +49,17 @@ def check_labels(defence: Defence | None, *, multi: bool, family: str) -> None:
         )
 
 
-class DefendedLoss:
-    """Loss of a batch that is attacked first.
+def defended_loss(
+    family: str,
+    defence: Defence,
+    compare: StepLoss,
+    *,
+    extra: Callable[[], Tensor] | None,
+    multi: bool,
+    precision: str,
+    device: str,
+) -> Callable[[nn.Module, LabelledBatch], tuple[Tensor, Mapping[str, Tensor]]]:
+    """Return the loss of a batch that is attacked first, with its ε and steps (0 if not attacked) as parts.
 
     Args:
         family: The network's family.
@@ -62,64 +71,41 @@ class DefendedLoss:
         device: "cpu" or "cuda:N".
     """
 
-    def __init__(
-        self,
-        family: str,
-        defence: Defence,
-        compare: StepLoss,
-        *,
-        extra: Callable[[], Tensor] | None,
-        multi: bool,
-        precision: str,
-        device: str,
-    ) -> None:
-        self._family = family
-        self._defence = defence
-        self._compare = compare
-        self._extra = extra
-        self._multi = multi
-        self._precision = precision
-        self._device = device
+    def answers(network: nn.Module, pixels: Tensor) -> tuple[Any, Tensor]:
+        with autocast(precision, device):
+            outputs, logits = logits_of(family, network, network_inputs(family, pixels))
+        return in_float32(outputs), logits.float()
 
-    def __call__(self, network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Return the loss of a batch, with its ε and steps (0 if not attacked) as parts."""
+    def loss_of(network: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
         pixels = torch.from_numpy(np.ascontiguousarray(batch.images.transpose(0, 3, 1, 2)))
-        pixels = pixels.to(self._device).float().div(255.0)
-        truth = torch.from_numpy(batch.truth if self._multi else batch.truth.argmax(axis=1)).to(self._device)
-        drawn = draw(self._defence)
+        pixels = pixels.to(device).float().div(255.0)
+        truth = torch.from_numpy(batch.truth if multi else batch.truth.argmax(axis=1)).to(device)
+        is_attacked, epsilon, steps = draw(defence)
         shown = pixels
-        if drawn.attacked:
+        if is_attacked:
+            start = start_noise(defence, pixels.shape, epsilon)
+            raised = truth_loss(truth, multi=multi)
             shown = attacked(
-                self._family,
-                network,
-                pixels,
-                truth_loss(truth, multi=self._multi),
-                epsilon=drawn.epsilon,
-                steps=drawn.steps,
-                step=self._defence.step,
-                start=start_noise(self._defence, pixels.shape, drawn.epsilon),
+                family, network, pixels, raised, epsilon=epsilon, steps=steps, step=defence.step, start=start
             )
         parts = {
-            "epsilon": torch.tensor(drawn.epsilon if drawn.attacked else 0.0),
-            "steps": torch.tensor(float(drawn.steps if drawn.attacked else 0)),
+            "epsilon": torch.tensor(epsilon if is_attacked else 0.0),
+            "steps": torch.tensor(float(steps if is_attacked else 0)),
         }
-        outputs, logits = self._answers(network, shown)
-        if self._defence.loss == "family":
-            loss = self._compare(outputs, truth, *batch.mask_tensors(self._device))
+        outputs, logits = answers(network, shown)
+        if defence.loss == "family":
+            loss = compare(outputs, truth, *batch.mask_tensors(device))
         else:
-            loss = single_loss(logits, truth, boosted=self._defence.loss == "boosted")
-            if self._extra is not None:
-                loss = loss + self._extra()
-        if self._defence.regularisation > 0:
-            clean = self._answers(network, pixels)[1]
+            loss = single_loss(logits, truth, boosted=defence.loss == "boosted")
+            if extra is not None:
+                loss = loss + extra()
+        if defence.regularisation > 0:
+            clean = answers(network, pixels)[1]
             parts["misclassification"] = misclassification(clean, logits, truth)
-            loss = loss + self._defence.regularisation * parts["misclassification"]
+            loss = loss + defence.regularisation * parts["misclassification"]
         return loss, parts
 
-    def _answers(self, network: nn.Module, pixels: Tensor) -> tuple[Any, Tensor]:
-        with autocast(self._precision, self._device):
-            outputs, logits = logits_of(self._family, network, network_inputs(self._family, pixels))
-        return in_float32(outputs), logits.float()
+    return loss_of
 
 
 def single_loss(logits: Tensor, truth: Tensor, *, boosted: bool = False) -> Tensor:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,9 @@ from medtest.training.engine.state import load_state, write_state
 from medtest.training.engine.stopping import stopping
 from medtest.training.settings.recipe import Recipe, Validation
 
+if TYPE_CHECKING:
+    from medtest.training.engine.log import TrainingLog
+
 STATE, HISTORY = "state.pt", "history.json"
 SAVE_EVERY = 25
 """Optimizer steps between states, unless a slow disk would take more time than :data:`SAVING`."""
@@ -40,20 +43,6 @@ Loss: TypeAlias = "Callable[[nn.Module, Any], tuple[Tensor, Mapping[str, Tensor]
 """Maps the network and a batch to the loss and its parts by name, which are logged too."""
 Writer: TypeAlias = "Callable[[Mapping[str, Tensor], str], None]"
 """Writes selected weights, with a note."""
-
-
-class Batches(Protocol):
-    """Source of batches."""
-
-    def batch(self, step: int) -> Any:
-        """Return the batch of an optimizer step, from 0; it depends on the step only."""
-
-
-class MetricLog(Protocol):
-    """Receiver of a training's numbers."""
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Log one point of each curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +68,7 @@ class Training:
         network: Its weights are changed in place.
         recipe: The recipe.
         validation: Validation settings.
-        batches: The batches.
+        batch: Returns the batch of an optimizer step, from 0; it depends on the step only.
         loss: The loss of a batch.
         evaluate: Evaluates a network with the weights that count, in evaluation mode, on held-out cases.
         write: Writes the selected weights.
@@ -99,7 +88,7 @@ class Training:
     network: nn.Module
     recipe: Recipe
     validation: Validation
-    batches: Batches
+    batch: Callable[[int], Any]
     loss: Loss
     evaluate: Callable[[nn.Module], Evaluation]
     write: Writer
@@ -190,7 +179,7 @@ class Trainer:
         self.network = training.network.to(training.device).to(memory_format=torch.channels_last)
         self.reached = Reached()
         self._state, self._history = folder / STATE, folder / HISTORY
-        self._log: MetricLog | None = None
+        self._log: TrainingLog | None = None
         self._progress: Progress | None = None
         self._save_every = save_every
         self._next_save = 0.0
@@ -210,14 +199,14 @@ class Trainer:
     def fit(
         self,
         *,
-        log: MetricLog | None = None,
+        log: TrainingLog | None = None,
         progress: Progress | None = None,
         stop: Callable[[int], bool] | None = None,
     ) -> Reached:
         """Run the remaining steps.
 
         Args:
-            log: Receiver of numbers, if any.
+            log: MLflow, or None.
             progress: Called after every step.
             stop: Called with the number of steps done; True writes the state and ends early.
 
@@ -267,7 +256,7 @@ class Trainer:
         self.network.train()
         if recipe.frozen_norms:
             _freeze_norms(self.network)
-        loss, parts = training.loss(self.network, training.batches.batch(step))
+        loss, parts = training.loss(self.network, training.batch(step))
         value = float(loss.detach())
         if not math.isfinite(value):
             raise MedtestError(

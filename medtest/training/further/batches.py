@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -19,21 +18,6 @@ from medtest.training.segmentation.data import Pairs, shrink
 Pixels = NDArray[np.uint8]
 _OWN = Augmentation()
 _CHANGES, _SCALE = 1, 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class RawBatch:
-    """One batch before normalisation.
-
-    Attributes:
-        images: uint8 B×S×S×3 RGB.
-        masks: uint8 B×S×S; 0 or 255, or between if the recipe's masks are soft.
-        side: Input side of the network for this batch.
-    """
-
-    images: Pixels
-    masks: Pixels
-    side: int
 
 
 class RecipeBatches:
@@ -70,8 +54,13 @@ class RecipeBatches:
         """Optimizer steps of one pass over all pairs."""
         return -(-self.pairs // self._recipe.batch) * self.steps_per_batch
 
-    def batch(self, step: int) -> RawBatch:
-        """Return the batch of an optimizer step, from 0."""
+    def batch(self, step: int) -> tuple[Pixels, Pixels, int]:
+        """Return the batch of an optimizer step, from 0, before normalisation.
+
+        Returns:
+            Images, uint8 B×S×S×3 RGB; masks, uint8 B×S×S, 0 or 255, or between if the recipe's masks are soft; and the
+            input side of the network for this batch.
+        """
         number, turn = divmod(step, self.steps_per_batch)
         rng = np.random.Generator(np.random.PCG64([self._recipe.seed, _CHANGES, number]))
         images: list[Pixels] = []
@@ -83,7 +72,7 @@ class RecipeBatches:
                 changed = self._changed(rng, image, mask)
                 images.append(changed[0])
                 masks.append(changed[1])
-        return RawBatch(images=np.stack(images), masks=np.stack(masks), side=self._side(step, turn))
+        return np.stack(images), np.stack(masks), self._side(step, turn)
 
     def _side(self, step: int, turn: int) -> int:
         scales = self._recipe.scales

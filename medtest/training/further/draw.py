@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,8 @@ from medtest.suite.plan import Step
 _SPLIT, _DRAW, _HELD = 3, 7, 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerturbationSlot:
-    """Slot for one perturbed image.
-
-    Attributes:
-        index: Index of its source image.
-        candidates: Cases of that image in the order of trials; later ones if a relation has no room.
-    """
-
-    index: int
-    candidates: tuple[Address, ...]
+PerturbationSlot: TypeAlias = tuple[int, tuple[Address, ...]]
+"""Index of an image, and its cases in the order in which they are tried: later ones if a relation has no room."""
 
 
 def split(
@@ -94,7 +85,7 @@ def draw_slots(
     seed: int,
     held: bool = False,
 ) -> list[PerturbationSlot]:
-    """Draw the perturbed images.
+    """Draw the perturbed images, each as the cases to try.
 
     Args:
         refs: The source images, by index.
@@ -122,9 +113,7 @@ def draw_slots(
             rest.sort(key=lambda number: shape[number][0] == shape[case][0])
         ref = refs[indices[image]]
         tried = (case, *rest[: 3 * len(relations)])
-        slots.append(
-            PerturbationSlot(index=indices[image], candidates=tuple(shape[number].address(ref) for number in tried))
-        )
+        slots.append((indices[image], tuple(shape[number].address(ref) for number in tried)))
     return slots
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,31 +14,20 @@ from medtest.training.segmentation.losses import BOX, batch_dice_loss, dice_loss
 from medtest.training.segmentation.steps import judgement_losses
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NetworkOutputs:
-    """Network outputs by kind.
-
-    Attributes:
-        maps: Logits of the mask, B×1×h×w each; the answer is the last, the others are side maps.
-        judgements: Logits of number B×2 and size B×3, for networks that predict them.
-    """
-
-    maps: tuple[Tensor, ...]
-    judgements: tuple[Tensor, ...] = ()
-
-
-def answers_of(family: str, outputs: Outputs) -> NetworkOutputs:
-    """Group a network's outputs by kind, in float32.
+def answers_of(family: str, outputs: Outputs) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """Return a network's maps and judgements, in float32.
 
     Args:
         family: ``pranet``, ``sanet``, ``tganet`` or ``ssformer``.
         outputs: Output of its ``forward``.
+
+    Returns:
+        Logits of the mask, B×1×h×w each, of which the last is the answer and the others are side maps; logits of number
+        B×2 and size B×3, for networks that predict them.
     """
     tensors = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     whole = tuple(tensor.float() for tensor in tensors)
-    if family == "tganet":
-        return NetworkOutputs(maps=whole[:1], judgements=whole[1:])
-    return NetworkOutputs(maps=whole)
+    return (whole[:1], whole[1:]) if family == "tganet" else (whole, ())
 
 
 def border_weights(masks: Tensor) -> Tensor:
@@ -55,24 +44,33 @@ def border_weights(masks: Tensor) -> Tensor:
     return 1.0 + 5.0 * (means - masks).abs()
 
 
-def recipe_loss(answers: NetworkOutputs, truth: Tensor, loss: Loss, quirks: Quirks, *, family: str) -> Tensor:
+def recipe_loss(
+    maps: Sequence[Tensor],
+    truth: Tensor,
+    loss: Loss,
+    quirks: Quirks,
+    *,
+    family: str,
+    judgements: Sequence[Tensor] = (),
+) -> Tensor:
     """Return the loss of one step.
 
     Args:
-        answers: The network's outputs.
+        maps: The network's maps, the answer last.
         truth: float [B, 1, H, W], 0 or 1, or between under ``soft_masks``.
         loss: The loss terms.
         quirks: Oddities of the published code to reproduce.
         family: SANet's maps are resized with corners aligned.
+        judgements: The network's judgements, if any.
     """
     size = (int(truth.shape[2]), int(truth.shape[3]))
     weights = border_weights(truth) if loss.map == "structure" else None
-    total = _map_loss(_at(answers.maps[-1], size, family), truth, weights, loss, quirks)
+    total = _map_loss(_at(maps[-1], size, family), truth, weights, loss, quirks)
     if loss.auxiliary > 0:
-        for side in answers.maps[:-1]:
+        for side in maps[:-1]:
             total = total + loss.auxiliary * _map_loss(_at(side, size, family), truth, weights, loss, quirks)
-    if answers.judgements and loss.judgements > 0:
-        terms = judgement_losses(answers.judgements, truth, double_softmax=quirks.double_softmax)
+    if judgements and loss.judgements > 0:
+        terms = judgement_losses(tuple(judgements), truth, double_softmax=quirks.double_softmax)
         total = total + loss.judgements * torch.stack(terms).sum()
     return total
 

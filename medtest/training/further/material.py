@@ -173,7 +173,7 @@ def _identity(
             },
             "trained": [int(index) for index in trained],
             "held": [int(index) for index in held],
-            "slots": [[str(address) for address in slot.candidates] for slot in slots],
+            "slots": [[str(address) for address in candidates] for _, candidates in slots],
             **crafted_facts(parts),
         }
     )
@@ -246,9 +246,9 @@ class _Writer:
             (("originals", "perturbed"), parted["train"], drawn),
             (("held_clean", "held_perturbed"), parted["held"], watched),
         ):
-            of: dict[int, list[PerturbationSlot]] = {}
-            for slot in slots:
-                of.setdefault(slot.index, []).append(slot)
+            of: dict[int, list[tuple[Address, ...]]] = {}
+            for index, candidates in slots:
+                of.setdefault(index, []).append(candidates)
             for index in indices:
                 self._write_image(refs[index], of.get(index, []), kinds)
                 done += 1
@@ -256,7 +256,7 @@ class _Writer:
                     progress(done, total)
 
     def _write_image(
-        self, image: tuple[int, SeedRef], slots: Sequence[PerturbationSlot], kinds: tuple[str, str]
+        self, image: tuple[int, SeedRef], slots: Sequence[Sequence[Address]], kinds: tuple[str, str]
     ) -> None:
         source, ref = image
         loaded = self._parts.sources[source].load(ref)
@@ -272,11 +272,11 @@ class _Writer:
         if slots:
             self._kept.begin(seed, loaded.image)
         used: set[Address] = set()
-        for slot in slots:
-            self._perturbed(slot, kinds[1], used)
+        for candidates in slots:
+            self._perturbed(candidates, kinds[1], used)
 
-    def _perturbed(self, slot: PerturbationSlot, kind: str, used: set[Address]) -> None:
-        for number, address in enumerate(slot.candidates):
+    def _perturbed(self, candidates: Sequence[Address], kind: str, used: set[Address]) -> None:
+        for number, address in enumerate(candidates):
             perturbed = None if address in used else self._kept.take(address)
             if perturbed is None:
                 continue

@@ -14,7 +14,7 @@ from medtest.systems.checkpoints.inputs import INPUTS
 from medtest.systems.segmentation.networks.answers import answer_of
 from medtest.training.engine.precision import autocast
 from medtest.training.engine.trainer import Evaluation, Training, Writer, above_floor
-from medtest.training.further.batches import RawBatch, RecipeBatches
+from medtest.training.further.batches import Pixels, RecipeBatches
 from medtest.training.further.losses import answers_of, recipe_loss
 from medtest.training.further.material import PairMaterial
 from medtest.training.further.networks import StartingPoint
@@ -44,7 +44,7 @@ def further_training(
         network=start.network,
         recipe=recipe,
         validation=recipe.validation,
-        batches=batches,
+        batch=batches.batch,
         loss=PairLoss(start, recipe, device),
         evaluate=evaluation(start, material.held_out, recipe, device),
         may_keep=above_floor("dice_clean", recipe.validation.clean_floor),
@@ -81,9 +81,9 @@ class PairLoss:
         self._recipe = recipe
         self._device = device
 
-    def __call__(self, network: nn.Module, batch: RawBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+    def __call__(self, network: nn.Module, batch: tuple[Pixels, Pixels, int]) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the loss of a batch."""
-        images, truth = self._tensors(batch)
+        images, truth = self._tensors(*batch)
         with autocast(self._recipe.precision, self._device):
             outputs = self.outputs(network, images)
         return self.compare(outputs, truth), {}
@@ -95,20 +95,21 @@ class PairLoss:
 
     def compare(self, outputs: Any, truth: Tensor) -> Tensor:
         """Return the loss of outputs."""
-        answers, recipe = answers_of(self._family, outputs), self._recipe
-        return recipe_loss(answers, truth.to(self._device), recipe.loss, recipe.quirks, family=self._family)
+        maps, judgements = answers_of(self._family, outputs)
+        how, truth = self._recipe, truth.to(self._device)
+        return recipe_loss(maps, truth, how.loss, how.quirks, family=self._family, judgements=judgements)
 
-    def _tensors(self, batch: RawBatch) -> tuple[Tensor, Tensor]:
+    def _tensors(self, pixels: Pixels, masks: Pixels, side: int) -> tuple[Tensor, Tensor]:
         """Normalise a batch and resize it to its side."""
-        images = torch.from_numpy(self._kind.tensor(batch.images))
-        truth = torch.from_numpy(batch.masks.astype(np.float32) / 255)[:, None]
-        if batch.side != images.shape[2]:
-            scales, side = self._recipe.scales, (batch.side, batch.side)
-            images = functional.interpolate(images, size=side, mode="bilinear", align_corners=scales.corners)
+        images = torch.from_numpy(self._kind.tensor(pixels))
+        truth = torch.from_numpy(masks.astype(np.float32) / 255)[:, None]
+        if side != images.shape[2]:
+            scales, size = self._recipe.scales, (side, side)
+            images = functional.interpolate(images, size=size, mode="bilinear", align_corners=scales.corners)
             if scales.mask == "nearest":
-                truth = functional.interpolate(truth, size=side, mode="nearest")
+                truth = functional.interpolate(truth, size=size, mode="nearest")
             else:
-                truth = functional.interpolate(truth, size=side, mode="bilinear", align_corners=scales.corners)
+                truth = functional.interpolate(truth, size=size, mode="bilinear", align_corners=scales.corners)
         if not self._recipe.quirks.soft_masks:
             truth = (truth > 0.5).float()
         return images, truth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
@@ -15,24 +15,17 @@ from medtest.training.run import Trained, result_of
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from medtest.training.classification.material import LabelledMaterial
     from medtest.training.engine.trainer import Writer
     from medtest.training.further.log import FurtherLog
+    from medtest.training.further.material import PairMaterial
     from medtest.training.further.networks import StartingPoint
     from medtest.training.settings.recipe import Recipe
 
 FACTS = "training.json"
 
 
-class TrainingMaterial(Protocol):
-    """Data of a further training."""
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """Number of cases by kind."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over all cases."""
+TrainingMaterial: TypeAlias = "PairMaterial | LabelledMaterial"
 
 
 def weights_file(out: Path, start: StartingPoint) -> Path:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,17 +102,8 @@ def _cases(parts: Parts, refs: list[tuple[int, SeedRef]]) -> Iterator[LabelledCa
         yield LabelledCase(image=seed.image, labels=seed.labels or (), mask=~seed.frame, cluster=cluster)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FieldBatch:
-    """One batch.
-
-    Attributes:
-        images: uint8 B×S×S×3 RGB.
-        fields: bool B×S×S, true where pixels may change.
-    """
-
-    images: Pixels
-    fields: NDArray[np.bool_]
+FieldBatch: TypeAlias = tuple[Pixels, NDArray[np.bool_]]
+"""Images, uint8 B×S×S×3 RGB, and where their pixels may change, B×S×S."""
 
 
 class FieldBatches:
@@ -140,7 +132,5 @@ class FieldBatches:
 
 def taken(cases: LabelledSet, indices: list[int]) -> FieldBatch:
     """Return cases as a batch, copied from the arrays."""
-    return FieldBatch(
-        images=np.stack([np.array(cases.images[i]) for i in indices]),
-        fields=np.stack([np.array(cases.masks[i]) > 127 for i in indices]),
-    )
+    images = np.stack([np.array(cases.images[i]) for i in indices])
+    return images, np.stack([np.array(cases.masks[i]) > 127 for i in indices])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,12 @@ import numpy as np
 from medtest.core.errors import MedtestError
 from medtest.core.files import file_sha256, read_object
 from medtest.core.files.paths import package_folder
-from medtest.relations.adversarial.generators.files import SHIPPED, GeneratorInfo, load_generator
+from medtest.relations.adversarial.generators.files import SHIPPED, load_generator
 from medtest.suite.model import PartPlan, Suite
 from medtest.training.generators.material import prepare_cases
 from medtest.training.generators.task import GeneratorObjective, fooled
-from medtest.training.scores import Interval, bootstrap
+from medtest.training.release import card_text
+from medtest.training.scores import bootstrap
 
 if TYPE_CHECKING:
     from medtest.training.classification.cases import LabelledSet
@@ -26,22 +27,6 @@ if TYPE_CHECKING:
 UNSEEN = 9_000_000
 """Number of the first phantom for measurements, far from those for training and testing."""
 LEVELS = (3.0, 7.0, 11.0, 13.0, 15.0)
-TEMPLATE = "card.md.jinja"
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasuredGenerator:
-    """Effect of a generator on unseen images at one bound.
-
-    Attributes:
-        linf: The bound, in levels of 255.
-        fooled: Mean over images of :func:`medtest.relations.adversarial.generators.goals.reached`.
-        noise: The same under uniform noise of the bound.
-    """
-
-    linf: float
-    fooled: Interval
-    noise: Interval
 
 
 def unseen_suite(suite: Suite, count: int) -> Suite:
@@ -59,8 +44,12 @@ def unseen_suite(suite: Suite, count: int) -> Suite:
 
 def measure(
     attack: GeneratorObjective, weights: Path, cases: LabelledSet, levels: Sequence[float] = LEVELS
-) -> list[MeasuredGenerator]:
-    """Return the effect of a generator on images, scaled to each bound.
+) -> list[dict[str, Any]]:
+    """Return the effect of a generator on unseen images, scaled to each bound, for its card.
+
+    Each has its bound in levels of 255 as ``linf``, the mean over images of
+    :func:`medtest.relations.adversarial.generators.goals.reached` as ``fooled``, and the same under uniform noise of
+    the bound as ``noise``.
 
     Args:
         attack: The system; only the file's settings in its ``info`` are used.
@@ -69,18 +58,14 @@ def measure(
         levels: The bounds.
     """
     network, info = load_generator(weights)
-    measurements: list[MeasuredGenerator] = []
+    measurements: list[dict[str, Any]] = []
     every = np.arange(len(cases))
     with attack.probe.attached():
         for linf in levels:
-            at = replace(attack, info=_at(info, linf))
+            at = replace(attack, info=replace(info, settings=replace(info.settings, linf=linf)))
             came, noise = (fooled(at, generator, cases, every)[0] for generator in (network, None))
-            measurements.append(MeasuredGenerator(linf=linf, fooled=bootstrap(came), noise=bootstrap(noise)))
+            measurements.append({"linf": linf, "fooled": bootstrap(came), "noise": bootstrap(noise)})
     return measurements
-
-
-def _at(info: GeneratorInfo, linf: float) -> GeneratorInfo:
-    return replace(info, settings=replace(info.settings, linf=linf))
 
 
 def release(
@@ -119,7 +104,22 @@ def release(
     shutil.copyfile(weights, target)
     add_system(target, system)
     card = target.with_suffix(".md")
-    card.write_text(_card(target, name, cases, measure(attack, target, cases), commands, notes), encoding="utf-8")
+    network, info = load_generator(target)
+    text = card_text(
+        Path(__file__).with_name("card.md.jinja"),
+        weights=target,
+        name=name,
+        info=info,
+        settings=info.settings,
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        megabytes=target.stat().st_size / 1e6,
+        sha256=file_sha256(target),
+        commands=commands,
+        notes=notes,
+        count=len(cases),
+        found=measure(attack, target, cases),
+    )
+    card.write_text(text, encoding="utf-8")
     return card
 
 
@@ -130,33 +130,3 @@ def add_system(target: Path, system: str) -> None:
     systems = [str(digest) for digest in listed.get(target.stem, [])]
     listed[target.stem] = sorted({*systems, system})
     index.write_text(json.dumps(listed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def _card(
-    target: Path,
-    name: str,
-    cases: LabelledSet,
-    measurements: Sequence[MeasuredGenerator],
-    commands: Sequence[str],
-    notes: Sequence[str],
-) -> str:
-    from jinja2 import Environment, StrictUndefined
-
-    network, info = load_generator(target)
-    facts: Mapping[str, Any] = {
-        "weights": target,
-        "name": name,
-        "info": info,
-        "settings": info.settings,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "megabytes": target.stat().st_size / 1e6,
-        "sha256": file_sha256(target),
-        "commands": commands,
-        "notes": notes,
-        "count": len(cases),
-        "found": measurements,
-    }
-    template = Path(__file__).with_name(TEMPLATE).read_text(encoding="utf-8")
-    # Markdown: medtest never renders it as HTML
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return environment.from_string(template).render(**facts).rstrip() + "\n"

@@ -51,9 +51,8 @@ class GeneratorObjective:
 
     def images(self, batch: FieldBatch) -> tuple[Tensor, Tensor]:
         """Return a batch's images, float32 B×3×S×S in [0, 1], and its fields of view, bool B×1×S×S."""
-        device = self.probe.device
-        pixels = torch.from_numpy(batch.images).to(device).permute(0, 3, 1, 2).float().div(255)
-        return pixels, torch.from_numpy(batch.fields).to(device)[:, None]
+        pixels, fields = (torch.from_numpy(array).to(self.probe.device) for array in batch)
+        return pixels.permute(0, 3, 1, 2).float().div(255), fields[:, None]
 
     def shown(self, network: nn.Module, images: Tensor, within: Tensor) -> Tensor:
         """Return a generator's output for images, not rounded."""
@@ -108,7 +107,7 @@ def generator_training(
         network=network,
         recipe=recipe,
         validation=recipe.watching,
-        batches=batches,
+        batch=batches.batch,
         loss=attack.loss,
         evaluate=_evaluation(attack, cases, some_of(watched, seed=recipe.seed, most=MOST_WATCHED)),
         write=write,

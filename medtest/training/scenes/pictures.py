@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import cv2
 import numpy as np
@@ -44,17 +44,8 @@ class Targets:
     weight: NDArray[np.float32]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SceneBatch:
-    """One batch.
-
-    Attributes:
-        images: uint8 B×S×S×3 RGB.
-        targets: Targets of each stride.
-    """
-
-    images: Pixels
-    targets: tuple[Targets, ...]
+SceneBatch: TypeAlias = tuple[Pixels, tuple[Targets, ...]]
+"""Images, uint8 B×S×S×3 RGB, and the targets of each stride."""
 
 
 def training_batch(seed: int, step: int, count: int) -> SceneBatch:
@@ -62,7 +53,7 @@ def training_batch(seed: int, step: int, count: int) -> SceneBatch:
     drawn = [training_picture(np.random.Generator(np.random.PCG64([seed, step, index]))) for index in range(count)]
     images = np.stack([picture for picture, _ in drawn])
     targets = tuple(_targets([placed for _, placed in drawn], large=index == 1) for index in range(len(STRIDES)))
-    return SceneBatch(images=images, targets=targets)
+    return images, targets
 
 
 def training_picture(rng: np.random.Generator) -> tuple[Pixels, list[Placed]]:

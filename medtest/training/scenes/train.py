@@ -98,15 +98,16 @@ def prepare_scenes(options: SceneOptions, out: Path) -> PreparedTraining:
         save_scene_net(out / FILE, state, replace(info, threshold=thresholds[-1], note=f"{options.noted()}, {note}"))
 
     def loss(model: nn.Module, batch: SceneBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        images, targets = batch
         with autocast("fp32", options.device):
-            return scene_loss(model(pixels_of(batch.images, options.device)), batch.targets)
+            return scene_loss(model(pixels_of(images, options.device)), targets)
 
     batches = SceneBatches(options.seed, options.batch, options.workers)
     training = Training(
         network=network,
         recipe=options.recipe(),
         validation=options.validation(),
-        batches=batches,
+        batch=batches.batch,
         loss=loss,
         evaluate=_evaluation(options, thresholds),
         write=write,

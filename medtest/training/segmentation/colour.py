@@ -6,7 +6,7 @@ LAB, and each channel of the first is moved to the mean and standard deviation o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import cv2
 import numpy as np
@@ -17,24 +17,14 @@ FLAT = 1e-3
 """Smaller standard deviations (in LAB's 8-bit steps) are not used as divisors: the channel is constant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Colours:
-    """Colour statistics of an image in OpenCV's 8-bit LAB.
-
-    Attributes:
-        mean: Mean of the three channels.
-        std: Standard deviation of the three channels.
-    """
-
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+Colours: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Mean and standard deviation of the three channels of an image in OpenCV's 8-bit LAB."""
 
 
 def colours_of(image: Pixels) -> Colours:
     """Return the colour statistics of an image, uint8 RGB."""
     mean, std = cv2.meanStdDev(cv2.cvtColor(image, cv2.COLOR_RGB2LAB))
-    (a, b, c), (d, e, f) = mean[:, 0].tolist(), std[:, 0].tolist()
-    return Colours(mean=(a, b, c), std=(d, e, f))
+    return np.asarray(mean[:, 0], np.float64), np.asarray(std[:, 0], np.float64)
 
 
 def exchange_colours(image: Pixels, donor: Colours, *, wrap: bool = False) -> Pixels:
@@ -50,8 +40,8 @@ def exchange_colours(image: Pixels, donor: Colours, *, wrap: bool = False) -> Pi
         uint8 H×W×3 RGB.
     """
     lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB).astype(np.float32)
-    own = colours_of(image)
-    scale = np.array([t / s if s > FLAT else 1.0 for s, t in zip(own.std, donor.std, strict=True)], np.float32)
-    moved = (lab - np.array(own.mean, np.float32)) * scale + np.array(donor.mean, np.float32)
+    mean, std = colours_of(image)
+    scale = np.divide(donor[1], std, out=np.ones(3), where=std > FLAT).astype(np.float32)
+    moved = (lab - mean.astype(np.float32)) * scale + np.asarray(donor[0], np.float32)
     whole = moved.astype(np.int64) % 256 if wrap else np.clip(np.rint(moved), 0, 255)
     return np.asarray(cv2.cvtColor(whole.astype(np.uint8), cv2.COLOR_LAB2RGB), np.uint8)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.errors import MedtestError
+from medtest.core.plugins import part
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import first_places
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
@@ -119,29 +120,14 @@ def pairs_from_source(source: SeedSource, *, size: int) -> Pairs:
     return _stack(loaded, source.dataset)
 
 
-def pairs_from_folder(root: Path, *, size: int) -> Pairs:
-    """Load a folder of images and masks at one size, in any layout supported by medtest's own suites."""
-    from medtest.core.plugins import part
-
+def folder_source(root: Path) -> SeedSource:
+    """Return a folder of images and masks, in any layout supported by medtest's own suites."""
     info = part("seeds", "image_mask_folders")
     kind = info.load()
-    source = kind(dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0)
-    return pairs_from_source(source, size=size)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """Input of one step.
-
-    Attributes:
-        images: float32 B×3×S×S, in the network's :class:`InputKind`.
-        truth: float32 B×1×S×S, 0 or 1.
-        weights: float32 B×1×S×S, see :func:`medtest.training.segmentation.losses.border_weights`.
-    """
-
-    images: Floats
-    truth: Floats
-    weights: Floats
+    source: SeedSource = kind(
+        dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0
+    )
+    return source
 
 
 class PairBatches:
@@ -179,8 +165,13 @@ class PairBatches:
         self._wrap = wrap
         self._colours: dict[tuple[int, int], Colours] = {}
 
-    def batch(self, step: int) -> Batch:
-        """Return the batch of a step, from 0."""
+    def batch(self, step: int) -> tuple[Floats, Floats, Floats]:
+        """Return the batch of a step, from 0.
+
+        Returns:
+            Images, float32 B×3×S×S in the network's :class:`InputKind`; their truth, float32 B×1×S×S, 0 or 1; and
+            :func:`medtest.training.segmentation.losses.border_weights`, of the same shape.
+        """
         rng = np.random.Generator(np.random.PCG64([self._seed, 1, step]))
         size = int(rng.choice(self._sizes))
         images: list[NDArray[np.uint8]] = []
@@ -193,11 +184,8 @@ class PairBatches:
                 images.append(image)
                 masks.append(mask)
         stacked = np.stack(masks)
-        return Batch(
-            images=self._kind.tensor(np.stack(images)),
-            truth=(stacked[:, None] > 127).astype(np.float32),
-            weights=np.stack([border_weights(mask) for mask in masks])[:, None],
-        )
+        weights = np.stack([border_weights(mask) for mask in masks])[:, None]
+        return self._kind.tensor(np.stack(images)), (stacked[:, None] > 127).astype(np.float32), weights
 
     def _recoloured(self, rng: np.random.Generator, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Replace an image's colours by those of a random image from any set, with probability ``exchange``."""

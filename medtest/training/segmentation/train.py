@@ -8,8 +8,7 @@ training builds on the same three.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
-from medtest.training.segmentation.data import Pairs, pairs_from_folder
+from medtest.training.segmentation.data import Pairs, folder_source, pairs_from_source
 from medtest.training.segmentation.made import phantom_pairs
 from medtest.training.settings.options import SegmentationOptions
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from medtest.training.engine.prepared import PreparedTraining
     from medtest.training.engine.trainer import Evaluation, Loss
-    from medtest.training.segmentation.data import Batch
+    from medtest.training.segmentation.data import Floats
 
 CACHE_SCALE = 1.25
 """Pairs are stored larger than the network's input by this factor, so that a crop loses little sharpness."""
@@ -37,30 +36,19 @@ VALIDATION_SEED = 7
 """Suite seed of the validation phantoms, which are never trained on."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Data:
-    """Training sets with their names, and validation pairs by kind."""
-
-    training: list[tuple[str, Pairs]]
-    validation: dict[str, Pairs]
-
-    def digests(self) -> list[str]:
-        return [pairs.digest() for _, pairs in self.training] + [p.digest() for p in self.validation.values()]
-
-
-def _load(options: SegmentationOptions, out: Path) -> _Data:
-    """Load and split the real pairs and generate the phantoms."""
+def _load(options: SegmentationOptions, out: Path) -> tuple[dict[str, Pairs], dict[str, Pairs]]:
+    """Load and split the real pairs and generate the phantoms; return training and validation pairs by kind."""
     from medtest.training.segmentation.data import shrink_pairs
 
     large = int(options.size * CACHE_SCALE)
-    training: list[tuple[str, Pairs]] = []
+    training: dict[str, Pairs] = {}
     validation: dict[str, Pairs] = {}
     if options.data:
-        real = Pairs.join([pairs_from_folder(root, size=large) for root in options.data])
+        real = Pairs.join([pairs_from_source(folder_source(root), size=large) for root in options.data])
         if len(real) <= options.held_out:
             raise MedtestError(f"{len(real)} pairs are too few to hold {options.held_out} of them out")
         order = np.random.Generator(np.random.PCG64([options.seed, 3])).permutation(len(real))
-        training.append(("real", real.take(order[options.held_out :])))
+        training["real"] = real.take(order[options.held_out :])
         if options.held_out:
             validation["real"] = shrink_pairs(real.take(order[: options.held_out]), options.size)
     if options.phantoms:
@@ -71,20 +59,20 @@ def _load(options: SegmentationOptions, out: Path) -> _Data:
             cache=out / "phantoms",
             negatives=options.phantom_negatives,
         )
-        training.append(("phantoms", phantoms))
+        training["phantoms"] = phantoms
         unseen = phantom_pairs(VALIDATION_PHANTOMS, seed=VALIDATION_SEED, size=options.size, cache=out / "phantoms")
         validation["phantoms"] = unseen
     if not training:
         raise MedtestError("nothing to train on: give data= folders, a number of phantoms, or both")
-    return _Data(training=training, validation=validation)
+    return training, validation
 
 
-def _shares(options: SegmentationOptions, data: _Data) -> list[tuple[Pairs, int]]:
+def _shares(options: SegmentationOptions, training: Sequence[Pairs]) -> list[tuple[Pairs, int]]:
     """Return the number of pairs of each set in a batch."""
-    if len(data.training) == 1:
-        return [(data.training[0][1], options.batch)]
+    if len(training) == 1:
+        return [(training[0], options.batch)]
     phantom_count = round(options.batch * options.phantom_share)
-    return [(data.training[0][1], options.batch - phantom_count), (data.training[1][1], phantom_count)]
+    return [(training[0], options.batch - phantom_count), (training[1], phantom_count)]
 
 
 def prepare_segmentation(options: SegmentationOptions, out: Path) -> PreparedTraining:
@@ -108,7 +96,7 @@ def prepare_segmentation(options: SegmentationOptions, out: Path) -> PreparedTra
     if options.network not in networks.SEGMENTATION:
         names = ", ".join(networks.SEGMENTATION)
         raise MedtestError(f"no compact network is called {options.network!r}; there are {names}")
-    data = _load(options, out)
+    sets, held_out = _load(options, out)
     config = networks.COMPACT[options.network]
     network = networks.make(config)
     initialise(network, options.seed)
@@ -117,29 +105,30 @@ def prepare_segmentation(options: SegmentationOptions, out: Path) -> PreparedTra
     if options.backbone_from is not None:
         backbone_from(network, options.network, options.backbone_from)
     weights = out / f"{options.network}.safetensors"
+    digests = [pairs.digest() for pairs in (*sets.values(), *held_out.values())]
     training = Training(
         network=network,
         recipe=options.recipe(),
-        validation=options.validation(watched=bool(data.validation)),
-        batches=PairBatches(
-            _shares(options, data),
+        validation=options.validation(watched=bool(held_out)),
+        batch=PairBatches(
+            _shares(options, list(sets.values())),
             sizes=options.sizes or [options.size],
             seed=options.seed,
             changes=Augmentation(),
             kind=INPUTS[options.network],
             exchange=EXCHANGE.get(options.network, 0.0) if options.exchange is None else options.exchange,
-        ),
+        ).batch,
         loss=_loss(options),
-        evaluate=_evaluation(options, data.validation),
+        evaluate=_evaluation(options, held_out),
         write=compact_writer(weights, config, size=options.size),
         steps=options.steps,
         steps_per_epoch=options.steps,
         seed=options.seed,
         device=options.device,
-        identity={**options.identity(), "data": data.digests(), "network": networks.describe(config)},
+        identity={**options.identity(), "data": digests, "network": networks.describe(config)},
         prefix="val_dice_",
     )
-    sizes = {f"pairs_{name}": len(pairs) for name, pairs in data.training}
+    sizes = {f"pairs_{name}": len(pairs) for name, pairs in sets.items()}
     return PreparedTraining(training=training, weights=weights, name=f"{options.network}-compact", params=sizes)
 
 
@@ -151,11 +140,10 @@ def _loss(options: SegmentationOptions) -> Loss:
     compare = loss_of(options.network, auxiliary=options.auxiliary)
     precision, device = options.recipe().precision, options.device
 
-    def loss(network: nn.Module, batch: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
-        images = torch.from_numpy(batch.images).to(device, memory_format=torch.channels_last)
-        truth, weights = torch.from_numpy(batch.truth).to(device), torch.from_numpy(batch.weights).to(device)
+    def loss(network: nn.Module, batch: tuple[Floats, Floats, Floats]) -> tuple[Tensor, Mapping[str, Tensor]]:
+        images, truth, weights = (torch.from_numpy(array).to(device) for array in batch)
         with autocast(precision, device):
-            outputs = network(images)
+            outputs = network(images.contiguous(memory_format=torch.channels_last))
         return compare(in_float32(outputs), truth, weights), {}
 
     return loss

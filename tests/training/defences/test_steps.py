@@ -18,7 +18,7 @@ from medtest.training.classification.families import loss_of
 from medtest.training.classification.recipe import Losses, load_recipe
 from medtest.training.defences.attack import as_tested, draw, start_noise
 from medtest.training.defences.defence import Defence
-from medtest.training.defences.step import DefendedLoss, attacked_images, misclassification, single_loss
+from medtest.training.defences.step import attacked_images, defended_loss, misclassification, single_loss
 
 PAPER = {name: Defence(name=name) for name in ("standard", "mpadvt", "maadvt")}
 
@@ -56,7 +56,7 @@ def batch_of(count=4, side=16, classes=2, seed=1, multi=False):
 
 def loss_for(defence, network, family="attnmel", multi=False, gamma=None):
     compare = loss_of(family, Losses(gamma=gamma), network)
-    return DefendedLoss(family, defence, compare, extra=None, multi=multi, precision="fp32", device="cpu")
+    return defended_loss(family, defence, compare, extra=None, multi=multi, precision="fp32", device="cpu")
 
 
 def normalised(pixels, family):
@@ -89,9 +89,9 @@ def tensors(batch):
 
 def replayed(defence, shape):
     """Repeat the random draws of a step after the same seed."""
-    drawn = draw(defence)
-    start = start_noise(defence, shape, drawn.epsilon) if drawn.attacked else torch.zeros(shape)
-    return drawn, start
+    is_attacked, epsilon, steps = draw(defence)
+    start = start_noise(defence, shape, epsilon) if is_attacked else torch.zeros(shape)
+    return is_attacked, epsilon, steps, start
 
 
 def trained_answers(network, state, pixels, random):
@@ -113,17 +113,17 @@ def test_standard_and_mpadvt_are_the_family_loss_on_pgd_images(name, seed):
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(seed)
-    drawn, start = replayed(defence, pixels.shape)
+    is_attacked, epsilon, steps, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
     shown = pixels
-    if drawn.attacked:
+    if is_attacked:
         raised = lambda logits: entropy(logits, index)  # noqa: E731
-        reach = drawn.epsilon / 255
-        shown = by_hand(before, "attnmel", pixels, raised, reach, drawn.steps, 1 / 255, start)
+        reach = epsilon / 255
+        shown = by_hand(before, "attnmel", pixels, raised, reach, steps, 1 / 255, start)
         assert float((shown - pixels).abs().max()) <= reach + 1e-6
-        assert parts["epsilon"] == pytest.approx(drawn.epsilon) and parts["steps"] == drawn.steps
+        assert parts["epsilon"] == pytest.approx(epsilon) and parts["steps"] == steps
     else:
         assert name == "mpadvt" and parts["epsilon"] == 0 and parts["steps"] == 0
     _, logits = trained_answers(network, state, shown, random)
@@ -140,11 +140,11 @@ def test_maadvt_is_equation_10_with_equation_8():
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(8)
-    drawn, start = replayed(defence, pixels.shape)
+    _, epsilon, steps, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
-    assert (drawn.epsilon, drawn.steps) == (4.0, 4)
+    assert (epsilon, steps) == (4.0, 4)
     shown = by_hand(before, "attnmel", pixels, lambda z: entropy(z, index), 4 / 255, 4, 1 / 255, start)
     moved, attacked = trained_answers(network, state, shown, random)
     clean = moved(normalised(pixels, "attnmel"))[0]
@@ -186,7 +186,7 @@ def test_several_labels_are_attacked_by_the_binary_cross_entropy():
     loss, _ = loss_for(defence, network, family="chexnet", multi=True)(network, batch)
     pixels, truth = tensors(batch)
     torch.manual_seed(2)
-    _, start = replayed(defence, pixels.shape)
+    *_, start = replayed(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -255,20 +255,20 @@ def test_watching_changes_nothing_and_is_the_same_every_time():
 
 def test_mpadvt_draws_half_of_the_batches_and_the_papers_ranges():
     torch.manual_seed(0)
-    drawn = [draw(PAPER["mpadvt"]) for _ in range(2000)]
-    assert 0.45 < np.mean([drawing.attacked for drawing in drawn]) < 0.55
-    epsilon = np.array([drawing.epsilon for drawing in drawn]) / 255
+    attacked, levels, steps = zip(*(draw(PAPER["mpadvt"]) for _ in range(2000)), strict=True)
+    assert 0.45 < np.mean(attacked) < 0.55
+    epsilon = np.array(levels) / 255
     assert 0.01 <= epsilon.min() < 0.011 and 0.039 < epsilon.max() <= 0.04
     assert np.histogram(epsilon, bins=3, range=(0.01, 0.04))[0].min() > 550
-    assert np.bincount([drawing.steps for drawing in drawn])[1:].tolist() == pytest.approx([400] * 5, abs=90)
-    assert all(drawing.steps in range(1, 6) for drawing in drawn)
+    assert np.bincount(steps)[1:].tolist() == pytest.approx([400] * 5, abs=90)
+    assert all(count in range(1, 6) for count in steps)
 
 
 def test_standard_and_maadvt_always_draw_the_same():
     torch.manual_seed(0)
     for name in ("standard", "maadvt"):
         drawn = [draw(PAPER[name]) for _ in range(20)]
-        assert all(drawing.attacked and drawing.epsilon == 4.0 and drawing.steps == 4 for drawing in drawn)
+        assert drawn == [(True, 4.0, 4)] * 20
 
 
 @settings(max_examples=30, deadline=None)
@@ -284,11 +284,12 @@ def test_draws_stay_in_range_and_follow_from_the_seed(low, width, fewest, more, 
     defence = Defence(name="mpadvt", epsilon=(low, low + width), steps=(fewest, fewest + more), share=share)
     torch.manual_seed(seed)
     first = draw(defence)
-    noise = start_noise(defence, torch.Size((1, 3, 4, 4)), first.epsilon)
+    _, epsilon, steps = first
+    noise = start_noise(defence, torch.Size((1, 3, 4, 4)), epsilon)
     torch.manual_seed(seed)
     assert draw(defence) == first
-    assert low <= first.epsilon <= low + width and fewest <= first.steps <= fewest + more
-    assert float(noise.abs().max()) <= first.epsilon / 255 + 1e-7
+    assert low <= epsilon <= low + width and fewest <= steps <= fewest + more
+    assert float(noise.abs().max()) <= epsilon / 255 + 1e-7
 
 
 # --- presets ----------------------------------------------------------------------------------------------------------

@@ -64,25 +64,25 @@ def test_a_single_patient_cannot_be_split():
 def test_balanced_draws_take_every_image_and_relation_equally_often():
     refs = dict(enumerate(_refs(90)))
     slots = draw_slots(refs, SHAPE, count=90, order="balanced", seed=0)
-    assert Counter(slot.index for slot in slots) == Counter(range(90))
-    assert set(Counter(slot.candidates[0].relation for slot in slots).values()) == {10}
-    assert {slot.candidates[0].severity for slot in slots} == {1, 2, 3, 4, 5}
+    assert Counter(index for index, _ in slots) == Counter(range(90))
+    assert set(Counter(cases[0].relation for _, cases in slots).values()) == {10}
+    assert {cases[0].severity for _, cases in slots} == {1, 2, 3, 4, 5}
 
 
 def test_random_draws_are_without_repetition_and_reproducible():
     refs = dict(enumerate(_refs(20)))
     slots = draw_slots(refs, SHAPE, count=200, order="random", seed=3)
-    first = [slot.candidates[0] for slot in slots]
+    first = [cases[0] for _, cases in slots]
     assert len(set(first)) == 200
     assert {address.relation for address in first} == set(RELATIONS)
     again = draw_slots(refs, SHAPE, count=200, order="random", seed=3)
     assert slots == again and slots != draw_slots(refs, SHAPE, count=200, order="random", seed=4)
     assert slots != draw_slots(refs, SHAPE, count=200, order="random", seed=3, held=True)
-    assert all(len(set(slot.candidates)) == len(slot.candidates) > 5 for slot in slots)
-    assert all(address.seed_id == refs[slot.index].seed_id for slot in slots for address in slot.candidates)
+    assert all(len(set(cases)) == len(cases) > 5 for _, cases in slots)
+    assert all(address.seed_id == refs[index].seed_id for index, cases in slots for address in cases)
 
 
 def test_a_draw_beyond_all_images_starts_again():
     slots = draw_slots(dict(enumerate(_refs(2))), SHAPE[:3], count=10, order="random", seed=0)
-    assert Counter(slot.candidates[0] for slot in slots).most_common(1)[0][1] == 2
+    assert Counter(cases[0] for _, cases in slots).most_common(1)[0][1] == 2
     assert draw_slots({}, SHAPE, count=3, order="random", seed=0) == []

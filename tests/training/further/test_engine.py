@@ -235,19 +235,19 @@ def test_batches_follow_from_seed_and_step():
     recipe = _recipe("pranet", **{"scales.kind": "each", "size": 128})
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=128)
     assert batches.steps_per_batch == 3 and batches.steps_per_epoch == 9
-    sides = [batches.batch(step).side for step in range(3)]
+    sides = [batches.batch(step)[2] for step in range(3)]
     assert sides == [96, 128, 160]
-    assert all(np.array_equal(batches.batch(0).images, batches.batch(step).images) for step in (1, 2))
-    assert not np.array_equal(batches.batch(0).images, batches.batch(3).images)
+    assert all(np.array_equal(batches.batch(0)[0], batches.batch(step)[0]) for step in (1, 2))
+    assert not np.array_equal(batches.batch(0)[0], batches.batch(3)[0])
     again = RecipeBatches(material.originals, material.perturbed, recipe, size=128)
-    assert np.array_equal(again.batch(7).images, batches.batch(7).images)
+    assert np.array_equal(again.batch(7)[0], batches.batch(7)[0])
 
 
 def test_an_epoch_shows_every_pair_once():
     material = small_material()
     recipe = _recipe("pranet", **{"scales.kind": "one", "size": 96})
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=96)
-    shown = [image.tobytes() for step in range(3) for image in batches.batch(step).images]
+    shown = [image.tobytes() for step in range(3) for image in batches.batch(step)[0]]
     everything = {image.tobytes() for pairs in (material.originals, material.perturbed) for image in pairs.images}
     assert len(shown) == 12 and set(shown) == everything
 
@@ -258,7 +258,7 @@ def test_half_of_every_batch_is_perturbed():
     batches = RecipeBatches(material.originals, material.perturbed, recipe, size=96)
     originals = {image.tobytes() for image in material.originals.images}
     for step in range(4):
-        assert sum(image.tobytes() in originals for image in batches.batch(step).images) == 2
+        assert sum(image.tobytes() in originals for image in batches.batch(step)[0]) == 2
 
 
 def test_starting_takes_seconds_not_minutes(tmp_path):

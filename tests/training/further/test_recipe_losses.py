@@ -8,7 +8,6 @@ import torch
 from torch.nn import functional
 
 from medtest.training.further.losses import (
-    NetworkOutputs,
     answers_of,
     border_weights,
     pixel_dice_loss,
@@ -65,10 +64,10 @@ def test_pixel_dice_by_hand():
 
 def test_double_sigmoid_is_a_sigmoid_before_the_loss():
     logits, truth = _batch()
-    answers = NetworkOutputs(maps=(logits,))
+    answers = (logits,)
     loss = Loss(map="bce_pixel_dice")
     quirk = recipe_loss(answers, truth, loss, Quirks(double_sigmoid=True), family="ssformer")
-    squeezed = NetworkOutputs(maps=(torch.sigmoid(logits),))
+    squeezed = (torch.sigmoid(logits),)
     assert quirk.item() == pytest.approx(recipe_loss(squeezed, truth, loss, Quirks(), family="ssformer").item())
     assert quirk.item() != pytest.approx(
         recipe_loss(answers, truth, loss, Quirks(), family="ssformer").item(), abs=1e-3
@@ -94,12 +93,12 @@ def test_classifications_and_the_double_softmax():
 
 def test_outputs_are_sorted_and_resized():
     logits, truth = _batch()
-    answers = answers_of("tganet", (logits, torch.zeros(2, 2), torch.zeros(2, 3)))
-    assert len(answers.maps) == 1 and [tuple(judgement.shape) for judgement in answers.judgements] == [(2, 2), (2, 3)]
-    assert len(answers_of("pranet", (logits,) * 4).maps) == 4
+    maps, judgements = answers_of("tganet", (logits, torch.zeros(2, 2), torch.zeros(2, 3)))
+    assert len(maps) == 1 and [tuple(judgement.shape) for judgement in judgements] == [(2, 2), (2, 3)]
+    assert [len(kind) for kind in answers_of("pranet", (logits,) * 4)] == [4, 0]
     small = torch.randn(2, 1, 5, 5)
     aligned = functional.interpolate(small, size=(40, 40), mode="bilinear", align_corners=True)
-    result = recipe_loss(NetworkOutputs(maps=(small,)), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
+    result = recipe_loss((small,), truth, Loss(map="bce_dice"), Quirks(), family="sanet")
     expected = functional.binary_cross_entropy_with_logits(aligned, truth) + compact.dice_loss(aligned, truth)
     assert result.item() == pytest.approx(expected.item(), abs=1e-6)
 
@@ -111,7 +110,7 @@ def test_side_maps_count_with_their_weight():
 
     def total(auxiliary: float) -> float:
         loss = Loss(map="structure", auxiliary=auxiliary)
-        return recipe_loss(NetworkOutputs(maps=(side, logits)), truth, loss, Quirks(), family="pranet").item()
+        return recipe_loss((side, logits), truth, loss, Quirks(), family="pranet").item()
 
     extra = structure_loss(side, truth, weights, mean_cross_entropy=False).item()
     assert total(1.0) - total(0.0) == pytest.approx(extra, abs=1e-5)

@@ -120,9 +120,9 @@ def test_the_loss_is_least_for_right_maps() -> None:
 
 def test_a_batch_follows_from_seed_and_step_alone() -> None:
     batch, same, other = training_batch(1, 5, 2), training_batch(1, 5, 2), training_batch(1, 6, 2)
-    assert np.array_equal(batch.images, same.images)
-    assert all(np.array_equal(a.heat, b.heat) for a, b in zip(batch.targets, same.targets, strict=True))
-    assert not np.array_equal(batch.images, other.images)
+    assert np.array_equal(batch[0], same[0])
+    assert all(np.array_equal(a.heat, b.heat) for a, b in zip(batch[1], same[1], strict=True))
+    assert not np.array_equal(batch[0], other[0])
 
 
 def test_tallies_count_by_class_place_colour_and_relation() -> None:
