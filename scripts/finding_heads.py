@@ -24,7 +24,7 @@ from medtest.core.files.tensors import write_tensors
 from medtest.core.plugins import parts
 from medtest.phantoms import chest
 from medtest.phantoms.chest.sides import SIDED, SIDES, UNSIDED, sides_of
-from medtest.systems.classification.heads import FORMAT, HeadSystem
+from medtest.systems.classification.heads import FORMAT, CheXNetSidesSystem
 from medtest.systems.classification.networks.heads import pooled_halves
 
 BATCH = 16
@@ -44,10 +44,10 @@ def film(number: int, seed: int) -> tuple[Image, list[str]]:
     return phantom.image, [*plain, *(f"{side} {name}" for name in SIDED for side in sides.get(name, ()))]
 
 
-def make_system() -> HeadSystem:
+def make_system() -> CheXNetSidesSystem:
     """Return the system, not opened."""
     kind = parts("systems")[SYSTEM].load()
-    system: HeadSystem = kind(SYSTEM, kind.Settings())
+    system: CheXNetSidesSystem = kind(SYSTEM, kind.Settings())
     return system
 
 

@@ -218,7 +218,7 @@ class System(Part, ABC):
 
 
 class Algorithm(System):
-    """System that is fully determined by its settings. Subclasses implement :meth:`process`."""
+    """System that is fully determined by its settings. Subclasses implement :meth:`answer`, or :meth:`process`."""
 
     def fingerprint(self) -> dict[str, Json]:
         """Return an empty fingerprint: settings and revision suffice. Subclasses that read files add their SHA-256."""
@@ -230,6 +230,16 @@ class Algorithm(System):
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Answer 8-bit RGB images."""
         return self.process(images, [ImageSpec()] * len(images), addresses)
+
+    def process(
+        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
+    ) -> Sequence[RawAnswer]:
+        """Answer images of any dtype and dimension, one by one; the first failure raises."""
+        return [self.answer(image, spec) for image, spec in zip(images, specs, strict=True)]
+
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
+        """Answer one image; arguments as in :meth:`process`."""
+        raise NotImplementedError
 
 
 class Segmenter(Algorithm):
@@ -249,8 +259,6 @@ class Segmenter(Algorithm):
             bool of the image's spatial shape.
         """
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
-        """Segment images of any dtype and dimension, one by one."""
-        return [self.segment(image, spec) for image, spec in zip(images, specs, strict=True)]
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
+        """Return the region of one image."""
+        return self.segment(image, spec)

@@ -7,12 +7,11 @@ its range, and constant always returns the empty region.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.cases import Image, ImageSpec, Json
 from medtest.systems.base import Algorithm, RawAnswer
 
 
@@ -29,30 +28,19 @@ class Control(Algorithm):
 class Identity(Control):
     """Return the image unchanged; for regions, threshold it at the middle of its range."""
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
-        """Return the images themselves."""
-        if self.task.masks:
-            return [_bright(image, spec) for image, spec in zip(images, specs, strict=True)]
-        return list(images)
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
+        """Return the image itself, or the region of its bright part."""
+        if not self.task.masks:
+            return image
+        grey = image.mean(axis=-1, dtype=np.float32) if spec.coloured else image
+        return np.asarray(grey > (spec.low + spec.high) / 2)
 
 
 class Constant(Control):
     """Return middle grey or the empty region for every image."""
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
         """Return the same answer for every image."""
         if self.task.masks:
-            return [np.zeros(spec.spatial(image.shape), np.bool_) for image, spec in zip(images, specs, strict=True)]
-        return [
-            np.full(image.shape, (spec.low + spec.high) / 2, np.float32)
-            for image, spec in zip(images, specs, strict=True)
-        ]
-
-
-def _bright(image: Image, spec: ImageSpec) -> Image:
-    grey = image.mean(axis=-1, dtype=np.float32) if spec.coloured else image
-    return np.asarray(grey > (spec.low + spec.high) / 2)
+            return np.zeros(spec.spatial(image.shape), np.bool_)
+        return np.full(image.shape, (spec.low + spec.high) / 2, np.float32)

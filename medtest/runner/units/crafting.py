@@ -259,10 +259,10 @@ class Crafter:
             second = again().output
             with one_thread():
                 probe = self.probe(under_test, opened.seed, lambda: None)
-                gap = probe_gap(probe, opened.seed.image, answer.output).largest
+                gap = probe_gap(probe, opened.seed.image, answer.output)
         except Exception:  # noqa: BLE001 - additional figures; the answers report the failure
             return {}
-        repeated = None if second is None else output_gap(answer.output, second).largest
+        repeated = None if second is None else output_gap(answer.output, second)
         return {"probe_gap": gap, "repeat_gap": repeated}
 
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from medtest.core.cases import Address, Image, ImageSpec, Json
+from medtest.core.cases import Image, ImageSpec, Json
 from medtest.core.errors import BadOutput, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.adapters.image_files import SUFFIXES, read_image, write_image
@@ -87,13 +87,8 @@ class Command(Algorithm):
             words.append(f"sha256:{cached_sha256(path)}" if is_file and path is not None else word)
         return {"command": words}
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
-        """Run the tool on each image; the first failure raises, and the runner retries one by one."""
-        return [self._run_on(image, spec) for image, spec in zip(images, specs, strict=True)]
-
-    def _run_on(self, image: Image, spec: ImageSpec) -> Any:
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
+        """Run the tool on one image."""
         with tempfile.TemporaryDirectory(prefix="medtest-") as name:
             folder = Path(name)
             suffix = SUFFIXES[self.settings.format]

@@ -20,6 +20,8 @@ from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.pytorch.pixels import logits_of, resized_map
+from medtest.systems.pytorch.pixels import resized as resized_pixels
 from medtest.systems.pytorch.torch_system import TorchSystem, exactly
 
 if TYPE_CHECKING:
@@ -84,8 +86,6 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the network's input size."""
-        from medtest.systems.pytorch.pixels import resized as resized_pixels
-
         if self.size is None:
             return pixels
         return resized_pixels(pixels, self.size, "area" if self.settings.antialias else "linear")
@@ -96,8 +96,6 @@ class TorchScript(ExportedGraph, TorchSystem):
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
-        from medtest.systems.pytorch.pixels import resized_map
-
         scores = self.scores(self.forward(self.normalised(pixels)))
         return resized_map(lesion_logits(scores, self.settings, len(pixels)), shape)
 
@@ -121,8 +119,6 @@ def lesion_logits(scores: Tensor, settings: GraphSettings, count: int) -> Tensor
     Raises:
         BadOutput: There is no such channel, or the number of axes is wrong.
     """
-    from medtest.systems.pytorch.pixels import logits_of
-
     maps = exactly(as_maps(scores, settings, count))
     several = maps.shape[1] > 1
     if several and settings.channel >= maps.shape[1]:

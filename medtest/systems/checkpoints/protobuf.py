@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, TypeAlias
+from mmap import mmap
+from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 """Start and end of a byte range."""
 
 
-class Content(Protocol):
-    """Bytes, in memory or mapped."""
-
-    def __len__(self) -> int:
-        """Return the number of bytes."""
-
-    def __getitem__(self, place: int, /) -> int:
-        """Return one byte."""
+Content: TypeAlias = bytes | mmap
+"""Bytes, in memory or mapped."""
 
 
 def fields(content: Content, span: Span) -> Iterator[tuple[int, int | Span]]:

@@ -16,6 +16,8 @@ from medtest.systems.checkpoints.inputs import ATTNMEL, InputKind
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.crops import middle, shorter_side, stretched, ten_crops
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
+from medtest.systems.pytorch.pixels import middle as middle_pixels
+from medtest.systems.pytorch.pixels import shorter_side as resized_pixels
 from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
@@ -215,13 +217,9 @@ class CheXNetSystem(ClassificationNetwork):
         return network.logits(inputs)
 
     def _resized_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems.pytorch.pixels import shorter_side as resized_pixels
-
         return resized_pixels(pixels, round(self._size * RESIZED))
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems.pytorch.pixels import middle as middle_pixels
-
         return middle_pixels(self._resized_pixels(pixels), self._size)
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:

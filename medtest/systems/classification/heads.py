@@ -6,10 +6,9 @@ Lesions in capsule frames are read by a network of their own.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from medtest.core.cases import Json
 from medtest.core.errors import MedtestError, Mistake
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from medtest.systems.checkpoints.weights import WeightsInfo
+    from medtest.systems.classification.networks.chexnet import CheXNet
 
 FORMAT: Final = "medtest-head-1"
 
@@ -53,41 +53,6 @@ class FindingsSystem(ClassificationNetwork):
         return exactly(self.forward(self.normalised(pixels), self.network.logits))  # type: ignore[arg-type]
 
 
-class HeadSystem(FindingsSystem):
-    """Base class of networks with a head on the features of a compact network.
-
-    Attributes:
-        trunk: Family of the compact network.
-    """
-
-    trunk: ClassVar[str]
-
-    @property
-    def trunk_weights(self) -> Path:
-        """File of the network whose features the head reads."""
-        return package_folder() / "weights" / f"{self.trunk}-compact.safetensors"
-
-    def fingerprint(self) -> dict[str, Json]:
-        """Return the SHA-256 of the weights of head and network."""
-        return {**super().fingerprint(), "trunk_sha256": cached_sha256(self.trunk_weights)}
-
-    @abstractmethod
-    def with_head(self, trunk: Any) -> nn.Module:
-        """Return the compact network with a new head, named ``head``."""
-
-    def trunk_with_head(self) -> tuple[nn.Module, WeightsInfo]:
-        """Return the compact network with a new head, and the network's description."""
-        from medtest.systems.checkpoints.weights import load_network
-
-        trunk, info = load_network(self.trunk_weights)
-        return self.with_head(trunk), info
-
-    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
-        network, info = self.trunk_with_head()
-        load_head(network, self.compact_weights, file_sha256(self.trunk_weights))
-        return network, info
-
-
 def load_head(network: nn.Module, path: Path, trunk_sha256: str) -> None:
     """Load the weights of a network's head.
 
@@ -108,7 +73,7 @@ def load_head(network: nn.Module, path: Path, trunk_sha256: str) -> None:
         raise MedtestError(f"{path.name}: its weights do not fit the network: {str(error)[:200]}") from error
 
 
-class CheXNetSidesSystem(HeadSystem, CheXNetSystem):
+class CheXNetSidesSystem(FindingsSystem, CheXNetSystem):
     """Finding by side in a chest film: a head on the compact CheXNet.
 
     Official input as of :class:`~medtest.systems.classification.families.CheXNetSystem`, one crop. Answer:
@@ -117,14 +82,29 @@ class CheXNetSidesSystem(HeadSystem, CheXNetSystem):
     """
 
     family = "chexnet_sides"
-    trunk = "chexnet"
     own_classes = CHEST_SIDES
 
-    def with_head(self, trunk: Any) -> nn.Module:
-        """Return CheXNet with a head that reads each half of the film."""
+    @property
+    def trunk_weights(self) -> Path:
+        """File of the network whose features the head reads."""
+        return package_folder() / "weights" / "chexnet-compact.safetensors"
+
+    def fingerprint(self) -> dict[str, Json]:
+        """Return the SHA-256 of the weights of head and network."""
+        return {**super().fingerprint(), "trunk_sha256": cached_sha256(self.trunk_weights)}
+
+    def trunk_with_head(self) -> tuple[nn.Module, WeightsInfo]:
+        """Return CheXNet with a new head that reads each half of the film, and the network's description."""
+        from medtest.systems.checkpoints.weights import load_network
         from medtest.systems.classification.networks.heads import CheXNetSides
 
-        return CheXNetSides(trunk, len(UNSIDED), len(SIDED))
+        trunk, info = load_network(self.trunk_weights)
+        return CheXNetSides(cast("CheXNet", trunk), len(UNSIDED), len(SIDED)), info
+
+    def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
+        network, info = self.trunk_with_head()
+        load_head(network, self.compact_weights, file_sha256(self.trunk_weights))
+        return network, info
 
 
 class CapsuleFindingsSystem(FindingsSystem):

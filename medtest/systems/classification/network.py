@@ -25,6 +25,7 @@ from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
 from medtest.systems.classification.crops import stretched
 from medtest.systems.pytorch.field import CroppingSystem, Input
+from medtest.systems.pytorch.pixels import resized
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -162,14 +163,10 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
         """Apply the operations of :meth:`_official` to pixels."""
-        from medtest.systems.pytorch.pixels import resized
-
         return resized(pixels, (self._size, self._size))
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:
         """Apply the operations of :meth:`_as_is` to pixels."""
-        from medtest.systems.pytorch.pixels import resized
-
         unchanged = self._keeps(int(pixels.shape[2]), int(pixels.shape[3]))
         return pixels if unchanged else resized(pixels, (self._size, self._size))
 

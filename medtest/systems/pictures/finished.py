@@ -153,11 +153,12 @@ class FinishedPictures(LocalDrawing):
         entry = self._table.find(address, prompt.text)
         if entry is None:
             return None
-        if not entry.file:
+        file, prompt_sha256 = entry
+        if not file:
             raise NotDrawn(ONE_PICTURE)
-        if entry.prompt_sha256 not in ("", words_sha256(prompt.text)):
+        if prompt_sha256 not in ("", words_sha256(prompt.text)):
             raise LookupError(OTHER_PROMPT)
-        return file_below(folder, entry.file)
+        return file_below(folder, file)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_table", "_table_path")}

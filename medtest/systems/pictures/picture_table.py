@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from dataclasses import dataclass
 from pathlib import Path
 
 from medtest.core.cases import UNCHANGED, Address
@@ -17,19 +16,6 @@ TABLE_COLUMNS = ("address", "file", "prompt_sha256")
 """Columns of that table; a case whose picture was not drawn has no file."""
 _KEYS = ("address", "prompt")
 _MOST_BYTES = 256 * 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """File of a case.
-
-    Attributes:
-        file: Path below the folder; "" if the table says that there is none.
-        prompt_sha256: SHA-256 of the prompt that was drawn; "" if unknown.
-    """
-
-    file: str
-    prompt_sha256: str = ""
 
 
 class PictureTable:
@@ -46,18 +32,22 @@ class PictureTable:
     """
 
     def __init__(self, path: Path) -> None:
-        self._entries: dict[tuple[str, str], list[TableEntry]] = {}
+        self._entries: dict[tuple[str, str], list[tuple[str, str]]] = {}
         rows = read_rows(path)
         if not rows or "file" not in rows[0] or not any(key in rows[0] for key in _KEYS):
             raise MedtestError(f"{path.name} lacks rows, or a column")
         for row in rows:
-            entry = TableEntry(row["file"].strip(), row.get("prompt_sha256", "").strip())
+            entry = row["file"].strip(), row.get("prompt_sha256", "").strip()
             for key in _KEYS:
-                if row.get(key) and (entry.file or key == "address"):
+                if row.get(key) and (entry[0] or key == "address"):
                     self._entries.setdefault((key, _spaced(row[key])), []).append(entry)
 
-    def find(self, address: Address, prompt: str) -> TableEntry | None:
-        """Return the entry of a case; None if no row names its address or prompt, or too few name the prompt."""
+    def find(self, address: Address, prompt: str) -> tuple[str, str] | None:
+        """Return the file of a case and the SHA-256 of the prompt that was drawn.
+
+        The file is a path below the folder, "" if the table says that there is none; the SHA-256 is "" if unknown. None
+        if no row names the case's address or prompt, or too few name the prompt.
+        """
         by_address = self._entries.get(("address", str(address)))
         if by_address:
             return by_address[0]

@@ -1,4 +1,4 @@
-"""Differentiable picture tensors: resizing, cropping, and logits of maps and classes. Imports torch.
+"""Differentiable picture tensors: resizing, cropping, and logits of maps and classes.
 
 Official preprocessing works on 8-bit pictures. This module has the same filters on floats in [0, 1], differentiable;
 for 8-bit pictures they give the same results as the official ones, up to a level of 255 in a few pixels. A system's
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import cache
 from math import gcd
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.nn import functional
+
+from medtest.core.deferred import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Filter: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos", "linear", "area"]
 """``nearest`` to ``lanczos`` follow Pillow (antialiased when shrinking); ``linear`` and ``area`` follow OpenCV's
@@ -96,17 +97,17 @@ def filtered(values: Tensor, size: tuple[int, int], filter_name: Filter) -> Tens
     if filter_name == "area" and (size[0] > before[0] or size[1] > before[1]):
         filter_name = "linear"
     if filter_name == "linear":
-        return functional.interpolate(values, size=size, mode="bilinear", align_corners=False)
+        return torch.nn.functional.interpolate(values, size=size, mode="bilinear", align_corners=False)
     if filter_name == "nearest":
         rows, columns = (_nearest(old, new).to(values.device) for old, new in zip(before, size, strict=True))
         return values[:, :, rows][:, :, :, columns]
     if filter_name in ("bilinear", "bicubic"):
-        return functional.interpolate(values, size=size, mode=filter_name, align_corners=False, antialias=True)
+        return torch.nn.functional.interpolate(values, size=size, mode=filter_name, align_corners=False, antialias=True)
     if filter_name == "lanczos":
         down, along = (_lanczos(old, new).to(values) for old, new in zip(before, size, strict=True))
         return down @ values @ along.T
     if before[0] % size[0] == 0 and before[1] % size[1] == 0:
-        return functional.avg_pool2d(values, (before[0] // size[0], before[1] // size[1]))
+        return torch.nn.functional.avg_pool2d(values, (before[0] // size[0], before[1] // size[1]))
     return _area(_area(values, size[1]).transpose(2, 3), size[0]).transpose(2, 3)
 
 
@@ -201,19 +202,24 @@ LEAST = 1e-30
 """Smallest probability in a map's logits: a logit of -69, where the gradient is still finite."""
 
 
-class _LogOdds(torch.autograd.Function):
-    """log(share / rest): one logarithm instead of two, and a gradient that does not overflow."""
+@cache
+def _log_odds() -> Any:
+    """Return the function log(share / rest): one logarithm instead of two, and a gradient that does not overflow."""
+    from torch.autograd.function import once_differentiable
 
-    @staticmethod
-    def forward(context: Any, share: Tensor, rest: Tensor) -> Tensor:
-        context.save_for_backward(share, rest)
-        return (share / rest).log_()
+    class LogOdds(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, share: Tensor, rest: Tensor) -> Tensor:
+            context.save_for_backward(share, rest)
+            return (share / rest).log_()
 
-    @staticmethod
-    @once_differentiable
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        share, rest = context.saved_tensors
-        return gradient / share, -gradient / rest
+        @staticmethod
+        @once_differentiable
+        def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+            share, rest = context.saved_tensors
+            return gradient / share, -gradient / rest
+
+    return LogOdds.apply
 
 
 def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
@@ -221,7 +227,7 @@ def log_odds(share: Tensor, rest: Tensor, least: float = LEAST) -> Tensor:
 
     With ``1 - share`` in place of ``rest`` nothing would remain where a sigmoid is saturated.
     """
-    return _LogOdds.apply(share.clamp_min(least), rest.clamp_min(least))
+    return _log_odds()(share.clamp_min(least), rest.clamp_min(least))
 
 
 def resized_map(logits: Tensor, size: tuple[int, int], threshold: float = 0.5) -> Tensor:
@@ -292,10 +298,10 @@ def merged(logits: Tensor, groups: list[list[int]], *, multi: bool) -> Tensor:
 
 def mean_odds(logits: Tensor) -> Tensor:
     """Return logits B×C of the mean of the sigmoid of B×N×C logits over the middle axis, exact beyond saturation."""
-    signed = functional.logsigmoid(torch.stack([logits, -logits]))
+    signed = torch.nn.functional.logsigmoid(torch.stack([logits, -logits]))
     return torch.logsumexp(signed, dim=2).diff(dim=0)[0].neg()
 
 
 def enlarged(x: Tensor, factor: int = 2) -> Tensor:
     """Return maps enlarged bilinearly with their corners aligned: [B, C, H, W] to [B, C, H × factor, W × factor]."""
-    return functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)
+    return torch.nn.functional.interpolate(x, scale_factor=factor, mode="bilinear", align_corners=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +22,11 @@ from medtest.core.cases import Address, Classes, Image, Output
 from medtest.core.deferred import torch
 from medtest.core.errors import BadOutput, MedtestError
 from medtest.core.probes import NO_GRADIENT, Need, Probe
-from medtest.core.tasks.base import SystemInput, Task, task_of
+from medtest.core.tasks.base import SystemInput, task_of
 from medtest.core.tasks.border import as_array, check_mask
 from medtest.phantoms.classes import in_words_of, places
 from medtest.systems.base import LabelAnswer, Missing, System
+from medtest.systems.pytorch.pixels import logits_of
 from medtest.systems.pytorch.torch_system import TorchSystem
 
 if TYPE_CHECKING:
@@ -213,8 +213,6 @@ class ScoreProbe(_SystemProbe):
 
     def _logits(self, raw: Any, image: Image) -> Tensor:
 
-        from medtest.systems.pytorch.pixels import logits_of
-
         if isinstance(raw, Missing):
             raise BadOutput(f"has no answer: {raw.reason}")
         if self.classes is None:
@@ -249,21 +247,8 @@ def _shaped(logits: Any, shape: tuple[int, ...]) -> Tensor:
 # --- difference to the official path ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """Difference between two answers to one image.
-
-    Attributes:
-        largest: Largest difference of a probability, over classes or pixels, in [0, 1].
-        mean: Mean of the differences, over classes or pixels.
-    """
-
-    largest: float
-    mean: float
-
-
-def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
-    """Return the difference between the probe's probabilities and a recorded answer.
+def probe_gap(probe: Probe, image: Image, answer: Output) -> float:
+    """Return the largest difference, over classes or pixels, between the probe's probabilities and a recorded answer.
 
     Args:
         probe: The probe.
@@ -279,14 +264,9 @@ def probe_gap(probe: Probe, image: Image, answer: Output) -> Gap:
         logits = probe.logits(pixels)[0].double()
     several = probe.classes is None or probe.classes.multi
     probabilities = logits.sigmoid() if several else logits.softmax(dim=0)
-    return _gap(task_of(probe.kind), probabilities.cpu().numpy(), answer)
+    return float(task_of(probe.kind).scoring.probability_gaps(probabilities.cpu().numpy(), answer).max())
 
 
-def output_gap(first: Output, second: Output) -> Gap:
-    """Return the difference between two checked answers to the same image, as in :func:`probe_gap`."""
-    return _gap(task_of(first.kind), first, second)
-
-
-def _gap(task: Task, first: Output | NDArray[np.float64], answer: Output) -> Gap:
-    gaps = task.scoring.probability_gaps(first, answer)
-    return Gap(largest=float(gaps.max()), mean=float(gaps.mean()))
+def output_gap(first: Output, second: Output) -> float:
+    """Return the largest difference between two checked answers to the same image, as in :func:`probe_gap`."""
+    return float(task_of(first.kind).scoring.probability_gaps(first, second).max())

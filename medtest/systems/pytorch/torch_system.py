@@ -23,6 +23,7 @@ from medtest.core.errors import BadOutput, MedtestError, Mistake
 from medtest.core.probes import Need
 from medtest.systems.base import RawAnswer, System
 from medtest.systems.checkpoints.inputs import InputKind
+from medtest.systems.pytorch.pixels import logits_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -163,8 +164,6 @@ class TorchSystem(System):
 
     def class_logits(self, scores: Tensor, *, multi: bool) -> Tensor:
         """Return logits of the classes for the result of :meth:`scores`, float32 (or float64 for such input)."""
-        from medtest.systems.pytorch.pixels import logits_of
-
         exact = exactly(tensor_of(scores))
         return logits_of(exact, multi=multi) if self.answer_form == "probabilities" else exact
 

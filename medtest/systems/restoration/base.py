@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
-from medtest.core.cases import Address, Image, ImageSpec
+from medtest.core.cases import Image, ImageSpec
 from medtest.core.errors import Mistake
 from medtest.systems.base import Algorithm, RawAnswer, SystemSettings
 
@@ -51,13 +51,8 @@ class ImageFilter(Algorithm):
         _, problem, fix = self.package
         return [Mistake(where=self.name, found=problem, fix=fix)]
 
-    def process(
-        self, images: Sequence[Image], specs: Sequence[ImageSpec], addresses: Sequence[Address]
-    ) -> Sequence[RawAnswer]:
-        """Filter images of any dtype and range; volumes and films slice by slice."""
-        return [self._filter(image, spec) for image, spec in zip(images, specs, strict=True)]
-
-    def _filter(self, image: Image, spec: ImageSpec) -> Image:
+    def answer(self, image: Image, spec: ImageSpec) -> RawAnswer:
+        """Filter an image of any dtype and range; volumes and films slice by slice."""
         levels = to_levels(image, spec)
         inner = 3 if spec.coloured else 2
         stack = levels.reshape(-1, *levels.shape[-inner:])

@@ -13,6 +13,7 @@ from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError, Mistake
 from medtest.core.plugins import TRUSTED
 from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.pytorch.pixels import log_odds, resized_map
 from medtest.systems.segmentation.label_vectors import ORDER, read_label_vectors, vectors_sha256
 from medtest.systems.segmentation.network import SegmentationNetwork, SegmentationSettings
 
@@ -42,8 +43,6 @@ class PraNetSystem(SegmentationNetwork):
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         from torch.nn import functional
-
-        from medtest.systems.pytorch.pixels import log_odds
 
         share = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[:, 0].sigmoid()
         low, high = share.amin(dim=(1, 2), keepdim=True), share.amax(dim=(1, 2), keepdim=True)
@@ -129,8 +128,6 @@ class SSFormerSystem(SegmentationNetwork):
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return the logits of the resized probability before the cut, because a binary map has no gradient."""
         from torch.nn import functional
-
-        from medtest.systems.pytorch.pixels import log_odds
 
         both = torch.cat([logits.sigmoid(), (-logits).sigmoid()], dim=1)
         share, rest = functional.interpolate(both, size=shape, mode="bilinear", align_corners=False).unbind(1)
@@ -255,8 +252,6 @@ class TGANetSystem(SegmentationNetwork):
         return (batch, words.expand(batch.shape[0], len(ORDER), -1))
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        from medtest.systems.pytorch.pixels import resized_map
-
         return resized_map(logits[:, 0], shape)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:

@@ -27,6 +27,7 @@ from medtest.core.deferred import torch
 from medtest.core.tasks.border import CUT, resize_probability
 from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
+from medtest.systems.pytorch.pixels import Filter, at_half, resized, resized_map
 from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
@@ -113,16 +114,12 @@ class SegmentationNetwork(CheckpointNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels resized to the network's input size, according to the protocol."""
-        from medtest.systems.pytorch.pixels import Filter, resized
-
         official: Filter = "bilinear" if self.published_resize == "pillow" else "linear"
         filter_name: Filter = "area" if self.protocol == "common" else official
         return resized(pixels, (self._size, self._size), filter_name)
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the probability map at the images' size; see the base class."""
-        from medtest.systems.pytorch.pixels import at_half, resized_map
-
         logits = self.scores(self.forward(self.normalised(pixels)))
         if self.protocol == "official":
             return at_half(self._official_logits(logits, shape), self._threshold)

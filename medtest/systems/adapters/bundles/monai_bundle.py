@@ -28,6 +28,7 @@ from medtest.systems.checkpoints.archives import check_archive
 from medtest.systems.checkpoints.checkpoint import load_strictly, read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.pytorch.pixels import grey, logits_of, resized, resized_map
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -253,8 +254,6 @@ class MonaiBundle(TorchNetwork):
         The inverse fills missing areas as certainly no lesion: it is applied to probabilities, and logits are computed
         from them.
         """
-        from medtest.systems.pytorch.pixels import logits_of, resized_map
-
         if self._before is None:
             return super().lesion_logits(pixels, shape)
         plan, logits = self._opened_plan, []
@@ -266,8 +265,6 @@ class MonaiBundle(TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels resized by medtest's own preprocessing, with three equal channels for grey networks."""
-        from medtest.systems.pytorch.pixels import grey, resized
-
         pixels = grey(pixels) if self._plan is not None and self._plan.channels == 1 else pixels
         size = None if self._before is not None else self.settings.size
         return pixels if size is None else resized(pixels, (size[0], size[1]), "area")

@@ -35,6 +35,7 @@ from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import cached_sha256, user_path
 from medtest.systems.pytorch.field import CroppingSystem, Input
+from medtest.systems.pytorch.pixels import log_odds, logits_of, resized
 from medtest.systems.pytorch.torch_system import tensor_of
 
 if TYPE_CHECKING:
@@ -207,8 +208,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the size of the image processor, or of medtest's preprocessing without one, not padded."""
-        from medtest.systems.pytorch.pixels import resized
-
         labels = self.task.labels
         size, changes = self._size_and_changes()
         if size is not None:
@@ -277,8 +276,6 @@ class HuggingFace(CroppingSystem, NamedSystem, TorchNetwork):
 
     def to_logits(self, scores: Tensor) -> Tensor:
         """Return logits of the lesion's probability."""
-        from medtest.systems.pytorch.pixels import log_odds, logits_of
-
         if self._family not in QUERIES:
             return super().to_logits(scores)
         lesion, rival = self._shares(scores)

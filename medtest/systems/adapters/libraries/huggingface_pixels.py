@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from medtest.systems.pytorch.pixels import whole
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -26,8 +28,6 @@ def sized(pixels: Tensor, processor: Any, changes: Mapping[str, Any]) -> Tensor:
         processor: The image processor.
         changes: Overrides of its settings.
     """
-    from medtest.systems.pytorch.pixels import whole
-
     processed: Tensor = _made(pixels, processor, changes, NUMBERS)["pixel_values"]
     return (processed if processed.shape == pixels.shape else whole(processed)) / WHITE
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from medtest.core.cases import Classes
 from medtest.core.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.pytorch.pixels import logits_of, merged
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -134,7 +135,6 @@ class NamedSystem(System):
         Raises:
             BadOutput: They have another number of classes.
         """
-        from medtest.systems.pytorch.pixels import logits_of, merged
         from medtest.systems.pytorch.torch_system import exactly
 
         if self._groups is None:

@@ -18,6 +18,7 @@ from medtest.core.errors import BadOutput, MedtestError, did_you_mean
 from medtest.core.plugins import TRUSTED
 from medtest.core.tasks.border import CUT
 from medtest.systems.base import SystemSettings
+from medtest.systems.pytorch.pixels import logits_of
 from medtest.systems.pytorch.torch_system import exactly, tensor_of
 
 if TYPE_CHECKING:
@@ -153,8 +154,6 @@ def lesion_map(scores: Tensor, classes: Sequence[int], activation: Activation) -
 
 def lesion_logits(scores: Tensor, classes: Sequence[int], activation: Activation) -> Tensor:
     """Return the logits of :func:`lesion_map`, B×h×w, exact even if that is saturated."""
-    from medtest.systems.pytorch.pixels import logits_of
-
     chosen = scores[:, list(classes)]
     if activation in ("sigmoid", "none"):
         best = chosen.amax(dim=1)

@@ -29,6 +29,7 @@ from medtest.systems.adapters.tensors import GraphSettings, encode
 from medtest.systems.checkpoints.checkpoint import read_weights
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.pytorch.pixels import resized
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -161,8 +162,6 @@ class Smp(TorchNetwork):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the network's input size."""
-        from medtest.systems.pytorch.pixels import resized
-
         return resized(pixels, self._fitting(int(pixels.shape[2]), int(pixels.shape[3])), "area")
 
     def scores(self, outputs: Any) -> Tensor:

@@ -19,6 +19,8 @@ from medtest.systems.adapters.libraries.lesion import (
     resolved_activation,
 )
 from medtest.systems.base import RawAnswer
+from medtest.systems.pytorch.pixels import at_half as logits_at_half
+from medtest.systems.pytorch.pixels import resized_map
 from medtest.systems.pytorch.torch_system import TorchSystem
 
 if TYPE_CHECKING:
@@ -67,15 +69,11 @@ class TorchNetwork(TorchSystem):
 
     def lesion_logits(self, pixels: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return logits whose sigmoid is the lesion's probability at the images' size; see the base class."""
-        from medtest.systems.pytorch.pixels import resized_map
-
         scores = checked_scores(self.scores(self.forward(self.normalised(pixels))), len(pixels), None)
         return resized_map(self.map_logits(scores), shape)
 
     def map_logits(self, scores: Tensor) -> Tensor:
         """Return the logits of :meth:`probability`, B×h×w."""
-        from medtest.systems.pytorch.pixels import at_half as logits_at_half
-
         return logits_at_half(self.to_logits(self._of_known_classes(scores)), self.threshold)
 
     def to_logits(self, scores: Tensor) -> Tensor:
