@@ -60,9 +60,9 @@ def test_resized_images_come_close_to_predict(name: str, tmp_path: Path) -> None
     image = picture(*case.resized)
     (answer,) = official(system, [image], case.classes)
     gap = probe_gap(probe, image, answer)
-    assert gap.mean <= gap.largest < case.gap
+    assert gap < case.gap
     other = probe_gap(probe, picture(*case.resized, 77), answer)
-    assert other.largest > 3 * gap.largest, "another image has another answer: closeness says something"
+    assert other > 3 * gap, "another image has another answer: closeness says something"
 
 
 def test_a_map_of_zeros_and_ones_is_compared_by_its_decisions() -> None:

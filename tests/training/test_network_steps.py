@@ -132,9 +132,7 @@ def test_batches_have_the_networks_input_and_colours_exchange_within_the_sets() 
 
     def reds(exchange: float) -> set[bool]:
         batches = PairBatches([(pairs, 1)], sizes=[64], seed=1, changes=still, kind=INPUTS["tganet"], exchange=exchange)
-        first_images = [
-            batches.batch(step)[0][0] for step in range(0, 12, 2)
-        ]  # each pass begins with the same pair
+        first_images = [batches.batch(step)[0][0] for step in range(0, 12, 2)]  # each pass begins with the same pair
         assert all(image.min() >= 0 and image.max() <= 1 for image in first_images)
         return {bool(image[2].mean() > image[0].mean()) for image in first_images}
 
