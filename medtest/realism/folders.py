@@ -54,7 +54,7 @@ class RealPicture:
         if self.mask_path is None:
             rule = RULES.get(part)
             return image, view, None if rule is None else rule(image, view)
-        mask = decode_mask(read_bytes(self.mask_path).content).mask
+        mask = decode_mask(read_bytes(self.mask_path)).mask
         if mask.shape != image.shape[:2]:
             raise BadFileError(
                 f"its mask is {mask.shape[1]}×{mask.shape[0]}, the picture {image.shape[1]}×{image.shape[0]}"

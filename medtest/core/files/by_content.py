@@ -254,7 +254,7 @@ class PictureFiles:
             DamagedFile: The picture is missing or does not match its name.
         """
         try:
-            content = read_bytes(self.path(kind, sha256), max_pixels=MOST_PIXELS).content
+            content = read_bytes(self.path(kind, sha256), max_pixels=MOST_PIXELS)
         except BadFileError as error:
             raise _damaged(relative_path(kind, sha256), str(error)) from error
         return decode(kind, sha256, content)

@@ -17,7 +17,6 @@ Colour TIFFs declared as grey are read as RGB (:mod:`medtest.core.files.tiffhead
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import stat
@@ -25,7 +24,6 @@ import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -87,19 +85,6 @@ class BadFileError(Exception):
     """Raised if a file cannot be used; the message is the reason, a phrase without the file's name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileBytes:
-    """Content of a file, read once.
-
-    Attributes:
-        content: Its bytes; for a colour TIFF declared as grey, with a corrected header.
-        sha256: Their SHA-256 in hexadecimal.
-    """
-
-    content: bytes
-    sha256: str
-
-
 @contextmanager
 def damage_is(reason: str) -> Iterator[None]:
     """Convert any exception from the parser of an untrusted file to one reason, without quoting the file.
@@ -134,8 +119,8 @@ def opened_file(path: Path) -> Iterator[tuple[io.BufferedReader, int]]:
         raise BadFileError(unreadable(path, error)) from error
 
 
-def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
-    """Read a regular file within the size limit of a picture.
+def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> bytes:
+    """Read a regular file within the size limit of a picture; a colour TIFF declared as grey gets a corrected header.
 
     Raises:
         BadFileError: It is not a regular file (a pipe would hang), empty, too large, or unreadable.
@@ -149,8 +134,7 @@ def read_bytes(path: Path, *, max_pixels: int = MAX_PIXELS) -> FileBytes:
         raise BadFileError("is empty (0 bytes)")
     if len(content) > limit:
         raise BadFileError("grows while it is read")
-    content = declared_rgb(content)
-    return FileBytes(content=content, sha256=hashlib.sha256(content).hexdigest())
+    return declared_rgb(content)
 
 
 def png_header(content: bytes) -> tuple[int, int, int, int] | None:
@@ -380,7 +364,7 @@ def read_rgb(path: Path, *, max_pixels: int = MAX_PIXELS) -> Image:
     Raises:
         BadFileError: With the reason.
     """
-    return decode_rgb(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
+    return decode_rgb(read_bytes(path, max_pixels=max_pixels), max_pixels=max_pixels)
 
 
 def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
@@ -389,4 +373,4 @@ def read_size(path: Path, *, max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     Raises:
         BadFileError: With the reason.
     """
-    return decode_size(read_bytes(path, max_pixels=max_pixels).content, max_pixels=max_pixels)
+    return decode_size(read_bytes(path, max_pixels=max_pixels), max_pixels=max_pixels)

@@ -133,7 +133,7 @@ def decode_mask(content: bytes, *, max_pixels: int = MAX_PIXELS, values: Sequenc
 
 def read_mask(path: Path, *, max_pixels: int = MAX_PIXELS, values: Sequence[LabelValue] = ()) -> Mask:
     """Read a mask file as bool H×W; arguments and errors as in :func:`decode_mask`."""
-    content = read_bytes(path, max_pixels=max_pixels).content
+    content = read_bytes(path, max_pixels=max_pixels)
     return decode_mask(content, max_pixels=max_pixels, values=values).mask
 
 
@@ -145,7 +145,7 @@ def read_bright(path: Path, *, max_pixels: int = MAX_PIXELS) -> Mask:
     Raises:
         BadFileError: It is not a readable picture within the limit.
     """
-    with opened_picture(read_bytes(path, max_pixels=max_pixels).content, max_pixels) as picture:
+    with opened_picture(read_bytes(path, max_pixels=max_pixels), max_pixels) as picture:
         lossless = picture.format not in LOSSY
         picture = upright(picture)
         raw, rgb = _pixels(picture)

@@ -80,7 +80,7 @@ def read_answers(path: Path, where: str = "") -> tuple[TableAnswer, ...]:
     """
     name = where or path.name
     try:
-        text = decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content)
+        text = decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH))
     except BadFileError as error:
         raise _stop(name, str(error)) from error
     except ValueError as error:

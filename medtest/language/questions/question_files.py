@@ -77,7 +77,7 @@ def read(path: Path, where: str = "") -> tuple[QuestionRow, ...]:
     """
     name = where or path.name
     try:
-        content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content
+        content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH)
     except BadFileError as error:
         raise _stop(name, str(error)) from error
     if content.startswith(_SPREADSHEETS):

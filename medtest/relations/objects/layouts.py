@@ -248,7 +248,7 @@ def read_mask(path: Path, page: int = 0) -> Mask:
     Raises:
         BadFileError: The file is no picture, too large, has too few pages, or cannot be decoded.
     """
-    with opened_picture(read_bytes(path, max_pixels=MOST_PIXELS).content, MOST_PIXELS, page=page) as opened:
+    with opened_picture(read_bytes(path, max_pixels=MOST_PIXELS), MOST_PIXELS, page=page) as opened:
         picture = upright(opened)
         grey = picture.mode == "L" or picture.mode.startswith(("I", "F"))
         values = np.array(picture if grey else picture.convert("L"), np.float32)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from medtest.api.drawn.store import pixels_of
-from medtest.core.cases import UNCHANGED, Address, Image, Prompt, image_sha256
+from medtest.core.cases import UNCHANGED, Address, Image, image_sha256
 from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_error
 from medtest.core.files.images import BadFileError, read_bytes
 from medtest.core.files.walk import file_below, files_below
@@ -86,10 +86,12 @@ def prompts_of(suite: Suite, invocation: Invocation, most: int) -> ExportedPromp
             if case.follow is None or case.follow.prompt is None:
                 not_made[f"{case.verdict.value}: {case.reason.text}"] += case.address == first
                 continue
-            name = ids.setdefault(first, _id(len(ids) + 1, first, case.follow.prompt))
+            text = case.follow.prompt.text
+            name = ids.setdefault(first, f"p{len(ids) + 1:04d}-{words_sha256(f'{first} {text}')[:4]}")
             drawn[name] += 1
             if drawn[name] <= most:
-                rows.append(_row(name, drawn[name], case.address, case.follow.prompt))
+                values = (name, str(drawn[name]), f"{name}-{drawn[name]}", str(case.address), text)
+                rows.append(dict(zip(COLUMNS, values, strict=True)))
     return ExportedPrompts(rows=rows, not_made=not_made)
 
 
@@ -114,15 +116,6 @@ def _first(parts: Parts, address: Address) -> Address:
     relation = parts.relations.get(address.relation)
     pictures = relation.pictures() if isinstance(relation, PromptRelation) else 1
     return replace(address, repeat=address.repeat // pictures * pictures)
-
-
-def _id(number: int, first: Address, prompt: Prompt) -> str:
-    return f"p{number:04d}-{words_sha256(f'{first} {prompt.text}')[:4]}"
-
-
-def _row(name: str, number: int, address: Address, prompt: Prompt) -> dict[str, str]:
-    values = (name, str(number), f"{name}-{number}", str(address), prompt.text)
-    return dict(zip(COLUMNS, values, strict=True))
 
 
 def write_prompts(exported: ExportedPrompts, to: Path) -> None:
@@ -280,4 +273,4 @@ def _pixels(folder: Path, file: str) -> Image:
     path = file_below(folder, file)
     if path is None:
         raise BadFileError("is not in the folder")
-    return pixels_of(read_bytes(path).content)
+    return pixels_of(read_bytes(path))

@@ -92,7 +92,7 @@ def text_of(path: Path, where: str) -> str:
         UserMistakes: The file cannot be read, is too large, or is not text.
     """
     try:
-        return decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content)
+        return decoded(read_bytes(path, max_pixels=MOST_PIXELS_WORTH))
     except BadFileError as error:
         raise stop(where, str(error)) from error
     except ValueError as error:

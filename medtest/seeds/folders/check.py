@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -155,9 +156,9 @@ def check_pair(root: Path, pair: Pair, rules: Rules) -> Checked:
 def _image(named: Named, rules: Rules, problems: list[SeedProblem]) -> tuple[Look, str]:
     name, path = named
     try:
-        data = read_bytes(path, max_pixels=rules.max_pixels)
-        size = check_decodes(data.content, max_pixels=rules.max_pixels)
-        return (size, is_turned(data.content, max_pixels=rules.max_pixels)), data.sha256
+        content = read_bytes(path, max_pixels=rules.max_pixels)
+        size = check_decodes(content, max_pixels=rules.max_pixels)
+        return (size, is_turned(content, max_pixels=rules.max_pixels)), hashlib.sha256(content).hexdigest()
     except BadFileError as error:
         problems.append(SeedProblem(file=name, reason=str(error)))
         return (None, False), ""
@@ -175,14 +176,13 @@ def _mask(
     size, image_turned = look
     content = b""
     try:
-        data = read_bytes(path, max_pixels=rules.max_pixels)
-        content = data.content
-        read = decode_mask(data.content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
-        turned = is_turned(data.content, max_pixels=rules.max_pixels)
+        content = read_bytes(path, max_pixels=rules.max_pixels)
+        read = decode_mask(content, max_pixels=rules.max_pixels, values=rules.reading.label_values)
+        turned = is_turned(content, max_pixels=rules.max_pixels)
     except BadFileError as error:
         problems.append(SeedProblem(file=name, reason=_with_setting_key(str(error), content, rules)))
         return "", None
-    digest = f"{data.sha256}+levels" if read.revised else data.sha256
+    digest = hashlib.sha256(content).hexdigest() + "+levels" * read.revised
     if size is not None and read.mask.shape != size:
         height, width = read.mask.shape
         reason = f"is {width}×{height}, but its image is {size[1]}×{size[0]}"

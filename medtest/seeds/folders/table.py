@@ -102,7 +102,7 @@ def read_table(path: Path, where: str, *, key: str = "table", lists: bool = True
         UserMistakes: It cannot be read, is too large, or needs a package that is not installed.
     """
     try:
-        content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH).content
+        content = read_bytes(path, max_pixels=MOST_PIXELS_WORTH)
         if content.startswith(_ZIP):
             raise _Unread("is an .xlsx workbook or another ZIP file", "CSV in UTF-8, or .xls", "save it as CSV")
         rows = _workbook(content) if content.startswith(_OLE) else _text(content, lists=lists)

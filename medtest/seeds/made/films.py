@@ -194,7 +194,7 @@ class Films(SeedSource):
     def _folder(self, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.bool_] | None]:
         frames, truths = self._files(path)
         max_pixels = self.settings.max_pixels
-        grey = [_grey(read_bytes(frame, max_pixels=max_pixels).content) for frame in frames]
+        grey = [_grey(read_bytes(frame, max_pixels=max_pixels)) for frame in frames]
         if len({frame.shape for frame in grey}) != 1 or sum(frame.size for frame in grey) > _MOST_VALUES:
             raise BadFileError("holds frames of several sizes, or more than fit into memory")
         moving = np.stack([read_bright(truth, max_pixels=max_pixels) for truth in truths]) if truths else None

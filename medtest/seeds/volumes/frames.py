@@ -94,7 +94,7 @@ class Frames(ABC):
 class _Picture(Frames):
     def __init__(self, path: Path, reading: FrameReading) -> None:
         self._path, self._reading = path, reading
-        content = read_bytes(path, max_pixels=reading.max_pixels).content
+        content = read_bytes(path, max_pixels=reading.max_pixels)
         self.height, self.width = decode_size(content, max_pixels=reading.max_pixels)
 
     def rgb(self, index: int, span: tuple[float, float]) -> Image:

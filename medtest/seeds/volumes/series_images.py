@@ -110,7 +110,7 @@ class SeriesImages(SeedSource):
             pixels: Image = load_image(ref.seed_id)
         else:
             try:
-                content = read_bytes(self.root / ref.locator, max_pixels=self.settings.max_pixels).content
+                content = read_bytes(self.root / ref.locator, max_pixels=self.settings.max_pixels)
                 pixels = _decoded(content)
             except BadFileError as error:
                 raise Mistake(where=ref.locator, found=str(error)).as_error() from error
@@ -174,12 +174,12 @@ class SeriesImages(SeedSource):
         return entries, tuple(problems)
 
     def _checked(self, path: Path) -> str:
-        file = read_bytes(path, max_pixels=self.settings.max_pixels)
-        height, width = decode_size(file.content, max_pixels=self.settings.max_pixels)
+        content = read_bytes(path, max_pixels=self.settings.max_pixels)
+        height, width = decode_size(content, max_pixels=self.settings.max_pixels)
         if min(height, width) < SMALLEST:
             raise BadFileError(f"is {width} by {height} pixels; {SMALLEST} by {SMALLEST} are needed")
-        _decoded(file.content)
-        return file.sha256
+        _decoded(content)
+        return hashlib.sha256(content).hexdigest()
 
 
 def _is_picture(name: str) -> bool:

@@ -142,7 +142,7 @@ class FinishedPictures(LocalDrawing):
 
     def _pixels(self, path: Path) -> Image:
         try:
-            return pixels_of(read_bytes(path).content, self.kept_size)
+            return pixels_of(read_bytes(path), self.kept_size)
         except BadFileError as error:
             raise BadFileError(f"{path.name} {error}") from None
 

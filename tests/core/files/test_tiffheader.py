@@ -65,7 +65,7 @@ def test_colours_are_read_under_any_name_in_the_header(form):
 def test_every_reader_sees_colours(form, tmp_path):
     path = tmp_path / "a.tif"
     path.write_bytes(FORMS[form]())
-    content = read_bytes(path).content
+    content = read_bytes(path)
     assert (_decoded(content) == PIXELS).all()
     assert np.abs(_grey(content).astype(int) - cv2.cvtColor(PIXELS, cv2.COLOR_RGB2GRAY)).max() <= 1
     assert (read_map(path, max_pixels=10_000, labels=False) == PIXELS.max(axis=2)).all()

@@ -53,7 +53,7 @@ def _npy(path: Path, max_pixels: int) -> NDArray[Any]:
 
 def _picture(path: Path, max_pixels: int) -> NDArray[Any]:
     try:
-        with opened_picture(read_bytes(path, max_pixels=max_pixels).content, max_pixels) as picture:
+        with opened_picture(read_bytes(path, max_pixels=max_pixels), max_pixels) as picture:
             picture.load()
             return _values(picture)
     except BadFileError as error:
