@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from medtest.api.calls.request import Parameters, Request
 from medtest.api.tokens import Tokens, picture_tokens, without_snapshot
-from medtest.api.wire import wire_of
+from medtest.api.wire import WIRES
 from medtest.core.errors import ExitCode, MedtestError, Mistake, UserMistakes
 
-__all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_tokens", "planned_cost", "price_for"]
+__all__ = ["Budget", "BudgetReached", "Price", "Tokens", "estimate", "picture_tokens", "price_for"]
 
 
 class Price(BaseModel):
@@ -51,7 +51,7 @@ def price_for(model: str, table: Mapping[str, Price]) -> Price | None:
 
 def estimate(request: Request, parameters: Parameters) -> Tokens:
     """Return the maximum tokens of a request, as counted by its kind of endpoint."""
-    return wire_of(parameters.api).tokens(request, parameters)
+    return WIRES[parameters.api].tokens(request, parameters)
 
 
 class LearnedTokens:
@@ -78,33 +78,6 @@ class LearnedTokens:
             estimated = estimate(request, self._parameters).prompt
             self._prompt_factor = max(self._prompt_factor, prompt_tokens / estimated)
         self._longest = max(self._longest, (completion_tokens or 0) // request.count)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCost:
-    """Cost of a plan.
-
-    Attributes:
-        calls: Number of requests, each one call unless retried.
-        prompt_tokens: Estimated.
-        completion_tokens: Maximum over all answers.
-        usd_most: Price with answers of full length; None without a price.
-    """
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    usd_most: float | None
-
-
-def planned_cost(requests: Iterable[Request], parameters: Parameters, price: Price | None) -> PlannedCost:
-    """Return calls, tokens and price of requests, without storing the requests."""
-    calls = prompt = completion = pictures = 0
-    for request in requests:
-        tokens = estimate(request, parameters)
-        calls, prompt, completion = calls + 1, prompt + tokens.prompt, completion + tokens.completion
-        pictures += tokens.pictures
-    return PlannedCost(calls, prompt, completion, None if price is None else price.of(prompt, completion, pictures))
 
 
 class BudgetReached(MedtestError):

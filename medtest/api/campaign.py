@@ -224,8 +224,8 @@ class Campaign:
             return await self._until_answered(request, key, others)
 
     async def _until_answered(self, request: Request, key: str, others: tuple[str, ...]) -> Outcome:
-        paid = self.ledger.paid_before(request.address, key)
-        tally, reply = Tally(usd=paid.usd, earlier=paid.calls), Reply()
+        calls, usd = self.ledger.paid_before(request.address, key)
+        tally, reply = Tally(usd=usd, earlier=calls), Reply()
         while True:
             if self.stopping.given:
                 raise GivenUp

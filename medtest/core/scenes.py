@@ -339,20 +339,20 @@ def difference(before: Pool, after: Pool) -> dict[str, Any]:
         Counter({key: count for key, count in pool.attributes().items() if names[0][key[0]] == names[1][key[0]]})
         for pool in (before, after)
     ]
-    gone, new = (_pairs(attributes[k] - attributes[1 - k]) for k in (0, 1))
+    gone, new = (_sorted(attributes[k] - attributes[1 - k]) for k in (0, 1))
     uncounted_names = [{entity.name for entity in pool.entities if entity.count is None} for pool in (before, after)]
     uncounted = sorted((uncounted_names[0] - uncounted_names[1]) & (names[0] - names[1]).keys() & names[1].keys())
     return {
         "pool": after.as_json(),
         "removed": {
             "entities": _listed(names[0] - names[1]),
-            "triples": _triples(triples[0] - triples[1]),
+            "triples": _sorted(triples[0] - triples[1]),
             **({"uncounted": uncounted} if uncounted else {}),
             **({"attributes": gone} if gone else {}),
         },
         "added": {
             "entities": _listed(names[1] - names[0]),
-            "triples": _triples(triples[1] - triples[0]),
+            "triples": _sorted(triples[1] - triples[0]),
             **({"attributes": new} if new else {}),
         },
     }
@@ -367,12 +367,8 @@ def _listed(names: Counter[str]) -> list[str]:
     return sorted(names.elements())
 
 
-def _triples(triples: Counter[NamedTriple]) -> list[list[str]]:
+def _sorted(triples: Counter[NamedTriple]) -> list[list[str]]:
     return [list(triple) for triple in sorted(triples.elements())]
-
-
-def _pairs(attributes: Counter[NamedAttribute]) -> list[list[str]]:
-    return [list(pair) for pair in sorted(attributes.elements())]
 
 
 def alphabetical(attributes: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from medtest.api.budget import planned_cost
+from medtest.api.budget import estimate
 from medtest.api.calls.request import CallState, Outcome, Request
 from medtest.api.campaign import Campaign
 from medtest.api.pacing.rate_limiter import RateLimiter
@@ -99,10 +99,10 @@ class Judge(Reader[Unread, Reading]):
         text = "x" * MOST_WORDS
         longest_of_kinds = [Unread(item="", kind=str(kind), question=text, words=text) for kind in Kind]
         longest = max(longest_of_kinds, key=lambda unread: len(unread.prompt()))
-        planned = planned_cost([self._request("", longest)], self.model.parameters(), self.model.price())
-        tokens = f"about {planned.prompt_tokens:,} tokens sent and {planned.completion_tokens:,} back"
-        price = "no price is known" if planned.usd_most is None else f"${planned.usd_most:.4f}"
-        return f"One call for each such answer, at most {tokens}: {price}."
+        most, price = estimate(self._request("", longest), self.model.parameters()), self.model.price()
+        tokens = f"about {most.prompt:,} tokens sent and {most.completion:,} back"
+        cost = "no price is known" if price is None else f"${price.of(most.prompt, most.completion, most.pictures):.4f}"
+        return f"One call for each such answer, at most {tokens}: {cost}."
 
     def announce(self, count: int) -> str:
         """Return the line shown before the judge is asked."""

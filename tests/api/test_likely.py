@@ -122,8 +122,8 @@ def test_the_probability_of_yes_is_over_all_tokens_that_mean_yes_or_no() -> None
     }
     chance = yes_or_no([(token, math.log(mass)) for token, mass in masses.items()])
     assert chance is not None
-    assert chance.yes == pytest.approx(0.6 / 0.8)
-    assert chance.neither == pytest.approx(0.2)  # "Not", "Y" and unlisted tokens
+    assert chance[0] == pytest.approx(0.6 / 0.8)
+    assert chance[1] == pytest.approx(0.2)  # "Not", "Y" and unlisted tokens
     assert yes_or_no([("Not", math.log(0.97)), ("no", math.log(0.03))]) is None
     assert yes_or_no([]) is None
 

@@ -15,7 +15,6 @@ from medtest.api.budget import (
     Price,
     estimate,
     picture_tokens,
-    planned_cost,
     price_for,
 )
 from medtest.api.calls.request import CallState, Outcome, Parameters, Picture, Request
@@ -66,12 +65,10 @@ def test_prices() -> None:
 
 def test_a_plan() -> None:
     pixels = np.zeros((512, 512, 3), np.uint8)
-    requests = [Request(address=str(i), prompt="x" * 40, pictures=(Picture.of(pixels),)) for i in range(3)]
-    plan = planned_cost(iter(requests), Parameters(model="m", max_tokens=100), Price(input=1, output=2))
-    assert plan.calls == 3
-    assert plan.prompt_tokens == 3 * (10 + 10 + 255)
-    assert plan.usd_most == pytest.approx((plan.prompt_tokens + 2 * 300) / 1e6)
-    assert planned_cost(requests, Parameters(model="m"), None).usd_most is None
+    request = Request(address="1", prompt="x" * 40, pictures=(Picture.of(pixels),))
+    tokens = estimate(request, Parameters(model="m", max_tokens=100))
+    assert tokens.prompt == 10 + 10 + 255
+    assert Price(input=1, output=2).of(tokens.prompt, tokens.completion) == pytest.approx((tokens.prompt + 200) / 1e6)
 
 
 def test_limits_are_checked_up_front() -> None:

@@ -159,7 +159,7 @@ class Throttle:
         self.in_flight -= 1
         wall = time.time()
         stated = quotas(headers, wall) if headers else {}
-        foreseen = self._foreseen()
+        foreseen = self.buckets["requests"].known and self.buckets["requests"].level < 0.0
         for kind, quota in stated.items():
             sent = self.let_through - permit.sent_before - 1
             since = float(sent) if kind == "requests" else self.tokens - permit.tokens_before - permit.tokens
@@ -219,10 +219,6 @@ class Throttle:
             # Nothing has come since the last time: the server still works on abandoned calls.
             self.paused_until = max(self.paused_until, now + min(_LONGEST_REST, 2.0 ** (self._late_in_a_row - 1)))
         self._late_in_a_row += 1
-
-    def _foreseen(self) -> bool:
-        bucket = self.buckets["requests"]
-        return bucket.known and bucket.level < 0.0
 
     def _learn_from_refusal(
         self, permit: Permit, *, stated: bool, foreseen: bool, wait: float | None, now: float

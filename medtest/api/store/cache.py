@@ -80,8 +80,8 @@ class Memory:
 
     def with_paid(self, stored: Outcome, *, priced: bool) -> Outcome:
         """Return a stored answer with the cost of the calls that earlier sessions made for it in vain."""
-        paid = self._ledger.paid_before(stored.address, stored.key)
-        return replace(stored, cost_usd=(stored.cost_usd or 0.0) + paid.usd) if priced and paid.usd else stored
+        _, paid_usd = self._ledger.paid_before(stored.address, stored.key)
+        return replace(stored, cost_usd=(stored.cost_usd or 0.0) + paid_usd) if priced and paid_usd else stored
 
     async def keep(self, outcome: Outcome) -> None:
         """Store an answer in the cache, after its picture; other outcomes are ignored."""

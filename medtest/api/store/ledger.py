@@ -22,6 +22,7 @@ from medtest.api.calls.request import CallState, Outcome, Source
 from medtest.api.calls.retry import Reply
 from medtest.api.store.answers import SqliteFile, is_whole, outcome_sha256
 from medtest.core.errors import FolderInUse, OutputProblem
+from medtest.core.files import sqlite
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS calls (
@@ -93,19 +94,6 @@ class OpenTask:
     usd: float
 
 
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """Calls of one request in earlier sessions.
-
-    Attributes:
-        calls: Calls sent.
-        usd: Their cost in the ledger's sums.
-    """
-
-    calls: int = 0
-    usd: float = 0.0
-
-
 def doubtful_words(path: Path, name: str) -> str:
     """Return a remark on calls that may be billed without an answer; "" for none, or if the ledger is unreadable.
 
@@ -145,7 +133,7 @@ class Ledger(SqliteFile):
     """
 
     def __init__(self, path: Path, *, wait: float = 0.0) -> None:
-        self._paid: dict[tuple[str, str], Paid] | None = None
+        self._paid: dict[tuple[str, str], tuple[int, float]] | None = None
         self._lock = FileLock(f"{path}.lock", thread_local=False)  # released by whichever thread closes it
         advice = "answers so far are kept; repair the file or its disk, then run the same command again"
         try:
@@ -195,8 +183,8 @@ class Ledger(SqliteFile):
             )
         return int(entered.lastrowid or 0)
 
-    def paid_before(self, address: str, key: str) -> Paid:
-        """Return the calls of earlier sessions for this address and content that were answered, errors included.
+    def paid_before(self, address: str, key: str) -> tuple[int, float]:
+        """Return number and cost of earlier sessions' answered calls for this address and content, errors included.
 
         They came to an ERROR, or brought a picture that is lost. Calls that were in flight when a session ended, and
         tasks that continue, are not among them.
@@ -204,8 +192,8 @@ class Ledger(SqliteFile):
         if self._paid is None:
             with self._using():
                 rows = self._db.execute(_PAID, (self.session,)).fetchall()
-            self._paid = {(row[0], row[1]): Paid(int(row[2]), float(row[3])) for row in rows}
-        return self._paid.get((address, key), Paid())
+            self._paid = {(row[0], row[1]): (int(row[2]), float(row[3])) for row in rows}
+        return self._paid.get((address, key), (0, 0.0))
 
     def begin_task(self, call: int, address: str, key: str, task: str) -> None:
         """Record the id of a task that a call has started, before it is polled.
@@ -247,21 +235,14 @@ class Ledger(SqliteFile):
         Raises:
             OutputProblem: It cannot be recorded.
         """
-        with self._using():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._settle(call, reply, cost_usd)
-                if not reply.task and self._has_tasks:
-                    self._db.execute("DELETE FROM tasks WHERE call=?", (call,))
-                if outcome is not None:
-                    self._put(outcome)
-                for spare in spares:
-                    self._put_spare(spare)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite ends some by itself
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._using(), sqlite.transaction(self._db):
+            self._settle(call, reply, cost_usd)
+            if not reply.task and self._has_tasks:
+                self._db.execute("DELETE FROM tasks WHERE call=?", (call,))
+            if outcome is not None:
+                self._put(outcome)
+            for spare in spares:
+                self._put_spare(spare)
 
     def _settle(self, call: int, reply: Reply, cost_usd: float) -> None:
         self._db.execute(
@@ -313,24 +294,17 @@ class Ledger(SqliteFile):
         Raises:
             OutputProblem: It cannot be stored.
         """
-        paid = self.paid_before(address, key)
-        with self._using():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                columns = "'', key, state, source, outcome, sha256"
-                row = self._db.execute(f"SELECT {columns} FROM spares WHERE key=?", (key,)).fetchone()  # noqa: S608
-                outcome = None if row is None else _outcome(row)
-                if row is not None:
-                    self._db.execute("DELETE FROM spares WHERE key=?", (key,))
-                if outcome is not None:
-                    cost = None if outcome.cost_usd is None else outcome.cost_usd + paid.usd
-                    outcome = replace(outcome, address=address, source=Source.SHARED, cost_usd=cost)
-                    self._put(outcome)
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        _, paid_usd = self.paid_before(address, key)
+        with self._using(), sqlite.transaction(self._db):
+            columns = "'', key, state, source, outcome, sha256"
+            row = self._db.execute(f"SELECT {columns} FROM spares WHERE key=?", (key,)).fetchone()  # noqa: S608
+            outcome = None if row is None else _outcome(row)
+            if row is not None:
+                self._db.execute("DELETE FROM spares WHERE key=?", (key,))
+            if outcome is not None:
+                cost = None if outcome.cost_usd is None else outcome.cost_usd + paid_usd
+                outcome = replace(outcome, address=address, source=Source.SHARED, cost_usd=cost)
+                self._put(outcome)
         return outcome
 
     def holds(self, key: str) -> bool:

@@ -12,11 +12,11 @@ from medtest.api.wire.services import (
     ImagesWire,
     StabilityWire,
 )
-from medtest.api.wire.words import ChatCompletions, Responses
+from medtest.api.wire.words import WordsWire
 
 WIRES: dict[str, Wire] = {
-    "chat": ChatCompletions(),
-    "responses": Responses(),
+    "chat": WordsWire("chat", "/chat/completions"),
+    "responses": WordsWire("responses", "/responses"),
     "images": ImagesWire(),
     "chat_images": ChatImagesWire(),
     "stability": StabilityWire(),
@@ -26,12 +26,3 @@ WIRES: dict[str, Wire] = {
     "huggingface": HuggingFaceWire(),
 }
 """Every kind of endpoint, by :attr:`medtest.api.calls.request.Parameters.api`."""
-
-
-def wire_of(api: str) -> Wire:
-    """Return a kind of endpoint by its name.
-
-    Raises:
-        KeyError: Unknown name.
-    """
-    return WIRES[api]

@@ -62,9 +62,10 @@ class Wire(ABC):
     Attributes:
         draws: Whether it answers with a picture.
         asynchronous: Whether it answers with a task's id, which is polled until the task is done.
-        takes_seed: Whether its requests have a field for a seed.
+        takes_seed: Whether its requests for pictures have a field for a seed.
         takes_several: Whether a call can ask for several answers.
         most_bytes: Longest body of a reply.
+        filtered_words: Words in codes and messages of errors that indicate moderation.
         filtered_statuses: HTTP statuses that may indicate moderation.
     """
 
@@ -73,6 +74,7 @@ class Wire(ABC):
     takes_seed: ClassVar[bool] = True
     takes_several: ClassVar[bool] = False
     most_bytes: ClassVar[int] = 64 * MIB
+    filtered_words: ClassVar[tuple[str, ...]] = FILTERED
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403})
 
     def key_header(self, key: str) -> tuple[str, str]:
@@ -104,7 +106,7 @@ class Wire(ABC):
 
     def filtered(self, status: int, code: str, words: str) -> bool:
         """Return True if an error's status, code and words (lower case) indicate moderation, not a wrong request."""
-        return status in self.filtered_statuses and any(word in words for word in FILTERED)
+        return status in self.filtered_statuses and any(word in words for word in self.filtered_words)
 
     def error(self, received: Received) -> tuple[str, str]:
         """Return code and message of an error's body, each "" if missing.

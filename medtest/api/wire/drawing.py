@@ -46,16 +46,13 @@ class DrawingWire(Wire):
 
     draws: ClassVar[bool] = True
     most_bytes: ClassVar[int] = MOST_BYTES * 4 // 3 + MIB
+    filtered_words: ClassVar[tuple[str, ...]] = _FILTERED
     filtered_statuses: ClassVar[frozenset[int]] = frozenset({400, 403, 422, 451, 500, 502})
 
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
         """Return the prompt's tokens, the maximum of the pictures if those are charged, and their number."""
         most = (parameters.max_tokens or 0) * request.count
         return Tokens(asked_tokens(request, parameters), most, pictures=request.count)
-
-    def filtered(self, status: int, code: str, words: str) -> bool:
-        """Return True if an error indicates moderation: 400s by code or words, 500s by words that name a policy."""
-        return status in self.filtered_statuses and any(word in words for word in _FILTERED)
 
 
 def options_of(request: Request | None, parameters: Parameters) -> dict[str, Json]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 MOST_LIKELY: Final = 20
@@ -27,21 +26,8 @@ _MARKS: Final = str.maketrans({"\u2581": " ", "\u0120": " ", "\u010a": "\n"})
 _HEAD: Final = re.compile(r"[ -~]{1,16}")
 
 
-@dataclass(frozen=True, slots=True)
-class YesOrNo:
-    """Probabilities of the answers to a question of yes or no.
-
-    Attributes:
-        yes: Probability of yes among yes and no, 0 to 1.
-        neither: Probability of any other token.
-    """
-
-    yes: float
-    neither: float
-
-
-def yes_or_no(likely: Sequence[Sequence[str | float]]) -> YesOrNo | None:
-    """Return the probability of yes, renormalised over the tokens that mean yes or no.
+def yes_or_no(likely: Sequence[Sequence[str | float]]) -> tuple[float, float] | None:
+    """Return the probability of yes, renormalised over the tokens that mean yes or no, and that of neither.
 
     Args:
         likely: Tokens with their log-probabilities. A token that is not among them has none.
@@ -54,7 +40,7 @@ def yes_or_no(likely: Sequence[Sequence[str | float]]) -> YesOrNo | None:
         if meaning := _meaning(str(token)):
             mass[meaning] += math.exp(float(logarithm))
     both = mass[YES] + mass[NO]
-    return None if both < _LEAST_MASS else YesOrNo(mass[YES] / both, max(0.0, 1.0 - both))
+    return None if both < _LEAST_MASS else (mass[YES] / both, max(0.0, 1.0 - both))
 
 
 def place_of(tokens: Sequence[str], text: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from medtest.api.calls.request import CallState, Parameters, Request, schema_of
 from medtest.api.tokens import ASSUMED_COMPLETION, Tokens, asked_tokens
@@ -25,9 +25,8 @@ def request_body(request: Request, parameters: Parameters, *, plain: bool = Fals
     chat = parameters.api == "chat"
     prompt = request.prompt
     if plain and request.answer_model is not None:
-        prompt += "\n\nAnswer with one JSON object and nothing else. Its JSON schema: " + _compact(
-            schema_of(request.answer_model)
-        )
+        schema = json.dumps(schema_of(request.answer_model), ensure_ascii=False, separators=(",", ":"))
+        prompt += f"\n\nAnswer with one JSON object and nothing else. Its JSON schema: {schema}"
     content = [*(_picture(p.data_url(), parameters) for p in request.pictures)]
     content.append({"type": "text" if chat else "input_text", "text": prompt})
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
@@ -67,15 +66,16 @@ def _picture(url: str, parameters: Parameters) -> dict[str, Any]:
     return {"type": "image_url", "image_url": image}
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 class WordsWire(Wire):
-    """OpenAI endpoint that answers with text."""
+    """OpenAI endpoint that answers with text.
 
-    path: ClassVar[str]
-    api: ClassVar[str]
+    Args:
+        api: Its name in the parameters.
+        path: Its path.
+    """
+
+    def __init__(self, api: str, path: str) -> None:
+        self.api, self.path = api, path
 
     def sending(self, request: Request, parameters: Parameters, *, plain: bool = False) -> Sending:
         """Return the body that the openai client would send."""
@@ -93,18 +93,3 @@ class WordsWire(Wire):
     def tokens(self, request: Request, parameters: Parameters) -> Tokens:
         """Return the question's tokens, and those of the longest answer."""
         return Tokens(asked_tokens(request, parameters), parameters.max_tokens or ASSUMED_COMPLETION)
-
-
-class ChatCompletions(WordsWire):
-    """``/chat/completions``."""
-
-    path: ClassVar[str] = "/chat/completions"
-    api: ClassVar[str] = "chat"
-
-
-class Responses(WordsWire):
-    """``/responses``, which accepts no seed."""
-
-    path: ClassVar[str] = "/responses"
-    api: ClassVar[str] = "responses"
-    takes_seed: ClassVar[bool] = False

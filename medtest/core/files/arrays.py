@@ -41,7 +41,8 @@ def packed(arrays: Mapping[str, NDArray[Any]], words: Mapping[str, Any] | None =
     for name, array in arrays.items():
         if array.dtype.kind not in _KINDS:
             raise ValueError(f"{name} is an array of {array.dtype}; booleans, integers and floats are kept")
-        blob = _compressed(_plain(array))
+        flat = _plain(array).reshape(-1).view(np.uint8)
+        blob = cast("bytes", pa.Codec(_CODEC, compression_level=_LEVEL).compress(flat, asbytes=True))
         heads.append([name, array.dtype.str, list(array.shape), len(blob)])
         blobs.append(blob)
     head = json.dumps([heads, dict(words or {})], separators=(",", ":"), ensure_ascii=True)
@@ -87,11 +88,6 @@ def _array(blob: bytes, kind: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[
         return np.unpackbits(bits, count=count).view(np.bool_).reshape(shape)
     plain = np.frombuffer(_decompressed(blob, count * kind.itemsize), kind).reshape(shape)
     return np.add.accumulate(plain, axis=0, dtype=kind) if _differs_by_rows(kind, len(shape)) else plain.copy()
-
-
-def _compressed(array: NDArray[Any]) -> bytes:
-    blob = pa.Codec(_CODEC, compression_level=_LEVEL).compress(array.reshape(-1).view(np.uint8), asbytes=True)
-    return cast("bytes", blob)
 
 
 def _decompressed(blob: bytes, size: int) -> bytes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -103,6 +104,19 @@ def patiently(do: Callable[[], T], wait: float = WAIT_SECONDS) -> T:
             if not is_held(error) or time.monotonic() > end:
                 raise
         time.sleep(_PAUSE_SECONDS)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Open a transaction that is applied completely or not at all."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk may have ended it already
+            connection.execute("ROLLBACK")
+        raise
 
 
 def is_held(error: Any) -> bool:

@@ -166,10 +166,6 @@ def judge(columns: Mapping[str, ArrayLike], *, score: str, threshold: float, aga
     return CriterionResult(applies=applies, violated=violated & applies, source_failed=failed)
 
 
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
-
-
 def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: str) -> tuple[Verdict, Reason]:
     """Return the verdict from one record's score columns, and the reason if it is SKIP.
 
@@ -180,7 +176,7 @@ def verdict(row: Mapping[str, Any], *, score: str, threshold: float, against: st
         against: ``truth``, ``source`` or ``input``.
     """
     needed = columns_needed(score, against)
-    columns = {name: np.array([_number(row.get(name))]) for name in needed}
+    columns = {name: np.array([row.get(name)], dtype=np.float64) for name in needed}
     result = judge(columns, score=score, threshold=threshold, against=against)
     if result.applies[0]:
         return (Verdict.FAIL if result.violated[0] else Verdict.PASS), Reason()

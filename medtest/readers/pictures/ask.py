@@ -271,7 +271,7 @@ class PictureAsker(SystemReader):
                 if (chance := yes_or_no(output.likely)) is not None:
                     kind, names = asked_for(key)
                     beliefs[at] = Belief(
-                        kind=kind, names=names, yes=round(chance.yes, 6), neither=round(chance.neither, 6)
+                        kind=kind, names=names, yes=round(chance[0], 6), neither=round(chance[1], 6)
                     )  # as in its record
         if len(answers) < len(questions):
             raise MedtestError(f"{self.name} answered {len(answers)} of {len(questions)} questions")

@@ -62,13 +62,12 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         connection = sqlite.connect(self.path)
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-            connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
-                for statement in filter(str.strip, TABLES.split(";\n")):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.execute("COMMIT")
+            with sqlite.transaction(connection):
+                if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # no other process was faster
+                    for statement in filter(str.strip, TABLES.split(";\n")):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {FORMAT}")
         self._check_format(connection)
         return connection
 
@@ -114,15 +113,8 @@ class Index:
             OutputProblem: The disk is full, the folder is read-only, and the like.
         """
         connection = self._connection()
-        with _problems(self.path):
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:  # a full disk may have ended it already
-                    connection.execute("ROLLBACK")
-                raise
+        with _problems(self.path), sqlite.transaction(connection):
+            yield connection
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return a query's rows."""

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from medtest.api.budget import Budget, Price, planned_cost, price_for
+from medtest.api.budget import Budget, Price, estimate, price_for
 from medtest.api.calls.client import Caller, Endpoint
 from medtest.api.calls.request import Outcome, Parameters, Request
 from medtest.api.calls.retry import Retries
@@ -182,11 +182,11 @@ class ApiSystem(AskingSystem):
         total, prompt, completion, usd = 0, 0, 0, 0.0
         price, parameters = self.price(), self.parameters()
         for call, count in calls:
-            planned = planned_cost([self.request(call)], parameters, price)
+            tokens = estimate(self.request(call), parameters)
             total += count
-            prompt += count * planned.prompt_tokens
-            completion += count * planned.completion_tokens
-            usd += count * (planned.usd_most or 0.0)
+            prompt += count * tokens.prompt
+            completion += count * tokens.completion
+            usd += 0.0 if price is None else count * price.of(tokens.prompt, tokens.completion, tokens.pictures)
         return Quote(
             calls=total, prompt_tokens=prompt, completion_tokens=completion, usd=None if price is None else usd
         )

@@ -14,7 +14,7 @@ from medtest.api.calls.request import CallState, Outcome, Parameters, Request, S
 from medtest.api.drawn.keepers import Keepers
 from medtest.api.drawn.kept import KeptPictures
 from medtest.api.store.cache import CacheMode
-from medtest.api.wire import wire_of
+from medtest.api.wire import WIRES
 from medtest.core.cases import Json, PictureOutput
 from medtest.core.plugins import TRUSTED
 from medtest.core.records import PICTURES
@@ -107,7 +107,7 @@ class DrawingService(ApiSystem):
         return "; ".join(remarks) + "."
 
     def _takes_seed(self) -> bool:
-        return wire_of(self.wire_name()).takes_seed and self.settings.seed is not None
+        return WIRES[self.wire_name()].takes_seed and self.settings.seed is not None
 
     def parameters(self) -> Parameters:
         """Return all parameters of the model that influence its pictures."""
@@ -132,7 +132,7 @@ class DrawingService(ApiSystem):
 
     def request(self, call: Asking) -> Request:
         """Return the request of a call."""
-        own, wire = self.settings, wire_of(self.wire_name())
+        own, wire = self.settings, WIRES[self.wire_name()]
         seed = call.seed if own.seed == "case" and wire.takes_seed else None
         several = wire.takes_several and not self._takes_seed()
         return Request(
