@@ -19,7 +19,8 @@ from medtest.runner.pool.layout import usable_cores
 from medtest.runner.reporting.outcome import Limits
 from medtest.runner.run import run_suite
 from medtest.suite.compose import load
-from medtest.suite.model import ClusterSettings, Invocation, Suite
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.schema import ExecutorBlock
 
 RELATIONS = "blur contrast saturation text"
 TARGET = 1.15
@@ -33,7 +34,7 @@ def _suite(model: str, cases: int) -> Suite:
     return load("polyp_seg", overrides).suite
 
 
-def _run(suite: Suite, workers: int, cluster: ClusterSettings | None) -> tuple[float, float, int]:
+def _run(suite: Suite, workers: int, cluster: ExecutorBlock | None) -> tuple[float, float, int]:
     """Run from nothing; return seconds of the cases, seconds of all, and how many cases there were."""
     with tempfile.TemporaryDirectory(prefix="medtest-ray-") as home:
         invocation = Invocation(home=Path(home), quiet=True, workers=workers, threads=1, device="cpu", cluster=cluster)
@@ -55,7 +56,7 @@ def main() -> None:
     ratios = []
     for number in range(chosen.pairs + 1):
         local, local_all, cases = _run(suite, chosen.workers, None)
-        far, far_all, _ = _run(suite, chosen.workers, ClusterSettings())
+        far, far_all, _ = _run(suite, chosen.workers, ExecutorBlock())
         counted = "" if number else "  (warms, does not count)"
         print(
             f"{cases:,} cases: local {local:7.1f} s ({local_all:.1f} with loading), ray {far:7.1f} s "

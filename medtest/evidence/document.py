@@ -18,7 +18,7 @@ from medtest.report.pages.page import report_page
 from medtest.report.pages.words import cluster_word, criterion_keys, model_words, scale_words
 from medtest.results.rates import efr
 from medtest.runner.folder import utc_now
-from medtest.suite.checking.editors.texts import plain_text
+from medtest.suite.checking.editors.settings import plain_text
 
 SOURCES = (
     "Metamorphic testing: T. Y. Chen et al., “Metamorphic Testing: A Review of Challenges and Opportunities”, ACM "

@@ -21,9 +21,7 @@ from medtest.runner.records.shards import columns_there
 from medtest.runner.reporting.frozen import Followed, followed_notices, followed_plans
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
-from medtest.suite.checking.misfits.altering import altering_mistakes
-from medtest.suite.checking.misfits.classes import fitting_mistakes, named_class_mistakes
-from medtest.suite.checking.misfits.crafting import missing_mistakes
+from medtest.suite.checking.misfits.listed import listed_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.digest import Digest, digest_of, run_digest
 from medtest.suite.model import Invocation, Selection, Suite
@@ -100,14 +98,8 @@ def prepare_run(suite: Suite, invocation: Invocation) -> PreparedRun:
     relations = suite.build_relations()
     systems = suite.build_systems()
     mistakes = [mistake for system in systems.values() for mistake in system.check()]
-    mistakes += fitting_mistakes(sources, systems)
-    mistakes += missing_mistakes(suite, relations, systems)
-    classes = {source.dataset: source.classes() for source in sources}
-    mistakes += named_class_mistakes(relations, classes)
-    mistakes += altering_mistakes(suite, classes)
-    oracle = suite.build_oracle()
-    mistakes += oracle.unknown_items({item for ref in refs for item in ref.items})
-    notices += oracle.notices()
+    mistakes += listed_mistakes(suite, sources, refs, relations, systems)
+    notices += suite.build_oracle().notices()
     if mistakes:
         raise UserMistakes(mistakes)
     names = ShownNames.of(suite.privacy, invocation.home)

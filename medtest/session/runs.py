@@ -22,10 +22,10 @@ from medtest.session.arguments import WHERE, Systems, mistake, typed_option, typ
 from medtest.session.result import Result
 from medtest.suite.compose import Loaded, load
 from medtest.suite.data_url import fetched, is_url
-from medtest.suite.model import ClusterSettings, Invocation, KeptFollowUps, Suite
+from medtest.suite.model import Invocation, KeptFollowUps, Suite
 from medtest.suite.reading.library import COMMAND_LINE
 from medtest.suite.reading.outline import write_timings
-from medtest.suite.schema import RunBlock
+from medtest.suite.schema import ExecutorBlock, RunBlock
 from medtest.suite.sharding import Shard
 from medtest.systems.answering.asking import BudgetLimits
 
@@ -243,7 +243,7 @@ def invocation_of(
     )
 
 
-def _cluster(options: RunBlock) -> ClusterSettings | None:
+def _cluster(options: RunBlock) -> ExecutorBlock | None:
     if options.executor.name == "local":
         return None
     from medtest.runner.cluster.chosen import cluster_of

@@ -195,7 +195,11 @@ def settle(
     suite = check(draft)
     draft.mistakes[:] = _without_echoes(draft.mistakes, tree)
     draft.mistakes.extend(option_mistakes(options) if options is not None else ())
-    judge = _judge(suite, draft, options) if options is not None and options.judge != JudgeBlock() else None
+    judge: Judge | None = None
+    if options is not None and options.judge != JudgeBlock():
+        from medtest.suite.checking.judge import judge_of, judge_view
+
+        judge = judge_of(options.judge, suite, draft)
     if for_run and suite is not None and options is not None:
         _check_for_run(suite, options, judge, draft.folders, draft.mistakes)
     requirements = _remove_run_requirements(draft.mistakes) if options is not None and options.plan else ()
@@ -207,8 +211,6 @@ def settle(
     if reader is None or suite.judging().get("reader") == own.judging().get("reader"):
         reader = None  # the suite's own reader, whose facts are in the records
     if judge is not None:
-        from medtest.suite.checking.judge import judge_view
-
         if reader is not None:
             actual, fix = f"{judge.name} beside {reader.name}", "name one of judge.use and oracles.reader"
             raise typed_error("judge.use", actual, "one", fix)
@@ -244,12 +246,6 @@ def _view(suite: Suite, draft: Draft, source: Sources) -> tuple[Suite, str]:
     if oracle_digest(own).value == digest:
         return suite, ""
     return replace(own, held=suite.named_scores), digest
-
-
-def _judge(suite: Suite | None, draft: Draft, options: RunBlock) -> Judge | None:
-    from medtest.suite.checking.judge import judge_of
-
-    return judge_of(options.judge, suite, draft)
 
 
 def needs_data(suite: Suite) -> bool:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from medtest.api.redact import redact
 from medtest.core.errors import MedtestError, Mistake, typed_error, typed_mistake
+from medtest.core.files import read_object
 
 PACKAGES: Mapping[str, str] = {
     "s3": "s3fs",
@@ -138,7 +139,7 @@ def _fetch(url: str, folder: Path, most: int, key: str) -> None:
             _format_size(most),
             "Raise executor.cache_gb=N, or use a smaller folder or a shared path.",
         )
-    index = _read_index(folder)
+    index = read_object(folder / _INDEX)
     outdated = {
         place: remote
         for place, remote in remote_files.items()
@@ -243,14 +244,6 @@ def _refusal(url: str, error: Exception, key: str) -> MedtestError:
         "a readable folder of a store",
         f"Check that it exists and that the credentials are set and not expired ({variables})." if variables else "",
     )
-
-
-def _read_index(folder: Path) -> dict[str, list[Any]]:
-    try:
-        content = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _write_index(folder: Path, index: Mapping[str, list[Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from medtest.core.cases import Address, FollowUp, Json, PreparedSeed
 from medtest.core.oracles.base import Oracle
@@ -21,6 +21,9 @@ from medtest.suite.checking.exclusion import Exclusion
 from medtest.suite.sharding import Shard
 from medtest.systems.answering.asking import BudgetLimits
 from medtest.systems.base import System
+
+if TYPE_CHECKING:
+    from medtest.suite.schema import ExecutorBlock
 
 Against = Literal["truth", "source", "input"]
 Stored = Literal["compact", "maps", "none"]
@@ -312,29 +315,6 @@ class KeptFollowUps(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterSettings:
-    """Settings for workers on the nodes of a Ray cluster.
-
-    Attributes:
-        address: ``auto`` or ``HOST:PORT`` of an existing cluster; None to start Ray on this machine.
-        cpus: Processors of one worker.
-        gpus: GPUs of one worker; 0.5 lets two share one.
-        ahead: Seeds per worker at a time: the current one and those queued.
-        wheel: A medtest wheel to install on the nodes during the run; None if they have medtest.
-        cache_gb: GiB of data from a URL per worker on a node's disk.
-        wait_seconds: Time without room for any worker, or without a cluster, after which the run ends.
-    """
-
-    address: str | None = None
-    cpus: float = 1.0
-    gpus: float = 0.0
-    ahead: int = 2
-    wheel: Path | None = None
-    cache_gb: float = 20.0
-    wait_seconds: float = 300.0
-
-
-@dataclass(frozen=True, kw_only=True)
 class Invocation:
     """Settings of a call that runs the suite; none of them enters the digest of a run.
 
@@ -389,7 +369,7 @@ class Invocation:
     budget: BudgetLimits = BudgetLimits()
     cache: str = "use"
     reference: str | None = None
-    cluster: ClusterSettings | None = None
+    cluster: ExecutorBlock | None = None
     data_url: str = ""
     junit: str = ""
     browser: str = "page"

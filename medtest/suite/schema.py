@@ -216,7 +216,18 @@ class TrackingBlock(Block):
 
 
 class ExecutorBlock(Block):
-    """The group ``executor``: location of workers; all keys but the name belong to Ray."""
+    """The group ``executor``: location of workers; all keys but the name belong to Ray.
+
+    Attributes:
+        name: ``local``, or ``ray`` for workers on the nodes of a Ray cluster.
+        address: ``auto`` or ``HOST:PORT`` of an existing cluster; None to start Ray on this machine.
+        cpus: Processors of one worker.
+        gpus: GPUs of one worker; 0.5 lets two share one.
+        ahead: Seeds per worker at a time: the current one and those queued.
+        wheel: A medtest wheel to install on the nodes during the run; None if they have medtest.
+        cache_gb: GiB of data from a URL per worker on a node's disk.
+        wait_seconds: Time without room for any worker, or without a cluster, after which the run ends.
+    """
 
     name: Literal["local", "ray"] = "local"
     address: Annotated[str, Field(min_length=1, max_length=300)] | None = None

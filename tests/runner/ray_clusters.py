@@ -17,7 +17,8 @@ from runner_helpers import QUICK
 
 from medtest.runner.reporting.outcome import Limits, RunOutcome
 from medtest.runner.run import run_suite
-from medtest.suite.model import ClusterSettings, Invocation, Suite
+from medtest.suite.model import Invocation, Suite
+from medtest.suite.schema import ExecutorBlock
 
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # loopback
 os.environ.setdefault("RAY_worker_niceness", "0")  # else they get no time on a busy machine
@@ -126,7 +127,7 @@ def on_cluster(
     **options: Any,
 ) -> RunOutcome:
     """Run a suite on the nodes of a cluster."""
-    cluster = ClusterSettings(address=address, wait_seconds=wait_seconds)
+    cluster = ExecutorBlock(address=address, wait_seconds=wait_seconds)
     return run_suite(suite, Invocation(home=home, quiet=True, cluster=cluster, **options), limits=limits)
 
 

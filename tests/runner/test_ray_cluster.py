@@ -21,7 +21,8 @@ from medtest.runner.reporting.outcome import Limits
 from medtest.runner.run import run_suite
 from medtest.suite.compose import load
 from medtest.suite.data_url import fetched
-from medtest.suite.model import ClusterSettings, Invocation
+from medtest.suite.model import Invocation
+from medtest.suite.schema import ExecutorBlock
 
 pytestmark = pytest.mark.slow
 FREQUENT = Limits(samples=0, shard_rows=20, shard_seconds=0.5, send_seconds=0.1)
@@ -82,7 +83,7 @@ def test_an_address_without_a_cluster_is_one_message(tmp_path: Path) -> None:
 
 
 def test_more_than_a_node_has_is_one_message(two: Nodes, tmp_path: Path) -> None:
-    cluster = ClusterSettings(address=two.address, cpus=64.0)
+    cluster = ExecutorBlock(address=two.address, cpus=64.0)
     with pytest.raises(UserMistakes, match=r"Lower executor\.cpus"):
         run_suite(make_suite(), Invocation(home=tmp_path, quiet=True, cluster=cluster), limits=QUICK)
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 import queue
 import threading
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from medtest.runner.cluster.node import machine
 from medtest.runner.cluster.talk import (
-    BridgeJob,
     Heard,
-    HostHeard,
     HostStart,
     NodeFacts,
     WorkerEnded,
     WorkerPlaced,
-    WorkerReport,
     WorkerReserved,
 )
+
+if TYPE_CHECKING:
+    from medtest.runner.cluster.bridge import Bridge
 
 WAIT_SECONDS = 2.0
 """Seconds that one call waits for an event."""
@@ -30,20 +30,6 @@ _UNHEARD = 20.0
 """Seconds after which an actor that does not answer is killed."""
 _THREADS = 5
 """Number of concurrent calls to an actor: one that waits, and short ones."""
-
-
-class Driver(Protocol):
-    """Interface of the process that is Ray's driver, used by actors."""
-
-    job: BridgeJob
-    ray: Any
-    host: Any
-
-    def report(self, report: WorkerReport) -> None:
-        """Send a report to the run's process."""
-
-    def end_if_cut_off(self) -> None:
-        """End this process if Ray has ended everything it started, which is not the actor's fault."""
 
 
 class Actor:
@@ -54,7 +40,7 @@ class Actor:
         driver: Ray's driver.
     """
 
-    def __init__(self, number: int, driver: Driver) -> None:
+    def __init__(self, number: int, driver: Bridge) -> None:
         self._number, self._driver = number, driver
         self._handle: Any = None
         self._group: Any = None
@@ -134,11 +120,11 @@ class Actor:
         if problem:
             return WorkerEnded(number=number, death="could not begin", problem=problem)
         while True:
-            result: HostHeard = ray.get(self._handle.take.remote(WAIT_SECONDS))
-            if result.messages or result.files:
-                self._driver.report(Heard(number, result.messages, result.files))
-            if result.ended is not None:
-                return WorkerEnded(number=number, death=result.ended[0], words=result.ended[1])
+            messages, files, ended = ray.get(self._handle.take.remote(WAIT_SECONDS))
+            if messages or files:
+                self._driver.report(Heard(number, messages, files))
+            if ended is not None:
+                return WorkerEnded(number=number, death=ended[0], words=ended[1])
 
     def _reserve_room(self) -> str:
         """Wait until a node has reserved room for the actor, and return the node's address."""

@@ -6,14 +6,13 @@ import importlib.util
 import re
 from pathlib import Path
 
-from medtest.core.errors import Mistake, UserMistakes, typed_mistake
-from medtest.suite.model import ClusterSettings
+from medtest.core.errors import UserMistakes, typed_mistake
 from medtest.suite.schema import ExecutorBlock
 
 _ADDRESS = re.compile(r"auto|[A-Za-z0-9.-]{1,253}:\d{1,5}|\[[0-9A-Fa-f:]+\]:\d{1,5}")
 
 
-def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
+def cluster_of(options: ExecutorBlock) -> ExecutorBlock | None:
     """Return the chosen cluster, None for workers on this machine.
 
     Raises:
@@ -23,28 +22,20 @@ def cluster_of(options: ExecutorBlock) -> ClusterSettings | None:
         return None
     mistakes = []
     if importlib.util.find_spec("ray") is None:
-        mistakes.append(_mistake("executor", "ray, which is not installed", "", "pip install 'medtest[ray]'"))
+        mistakes.append(typed_mistake("executor", "ray, which is not installed", "", "pip install 'medtest[ray]'"))
     if options.address is not None and not _ADDRESS.fullmatch(options.address):
         advice = (
             "" if "://" not in options.address else "Ray's client (ray://) is not used: type the head's own address."
         )
-        mistakes.append(_mistake("executor.address", options.address[:80], "auto, or HOST:PORT of the cluster", advice))
+        mistakes.append(
+            typed_mistake("executor.address", options.address[:80], "auto, or HOST:PORT of the cluster", advice)
+        )
     wheel = None if options.wheel is None else Path(options.wheel).expanduser().resolve()
     if wheel is not None and not (wheel.suffix == ".whl" and wheel.name.startswith("medtest-") and wheel.is_file()):
         fix = "Make one: python -m build --wheel"
-        mistakes.append(_mistake("executor.wheel", str(options.wheel)[:200], "an existing file medtest-….whl", fix))
+        mistakes.append(
+            typed_mistake("executor.wheel", str(options.wheel)[:200], "an existing file medtest-….whl", fix)
+        )
     if mistakes:
         raise UserMistakes(mistakes)
-    return ClusterSettings(
-        address=options.address,
-        cpus=options.cpus,
-        gpus=options.gpus,
-        ahead=options.ahead,
-        wheel=wheel,
-        cache_gb=options.cache_gb,
-        wait_seconds=options.wait_seconds,
-    )
-
-
-def _mistake(key: str, actual: str, allowed: str, fix: str) -> Mistake:
-    return typed_mistake(key, actual, allowed, fix)
+    return options if wheel is None else options.model_copy(update={"wheel": str(wheel)})

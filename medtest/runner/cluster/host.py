@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from medtest.runner.cluster.node import NodeCache, code_sha256, machine, versions
-from medtest.runner.cluster.talk import HostHeard, HostStart, KeptFile, NodeFacts
+from medtest.runner.cluster.talk import HostStart, KeptFile, NodeFacts
 from medtest.runner.pool.messages import Gone, LoadedModules
 from medtest.runner.pool.process_worker import ProcessWorker
 
@@ -126,8 +126,8 @@ class WorkerHost:
             self._worker._send(self._early.pop(self._next))
             self._next += 1
 
-    def take(self, seconds: float) -> HostHeard:
-        """Return messages of the process; wait up to ``seconds`` for the first."""
+    def take(self, seconds: float) -> tuple[tuple[bytes, ...], tuple[KeptFile, ...], tuple[str, str] | None]:
+        """Return messages, files, and at the end how the process ended; wait up to ``seconds`` for a message."""
         messages: list[bytes] = []
         until = time.monotonic() + seconds
         while len(messages) < _MOST_MESSAGES:
@@ -136,11 +136,11 @@ class WorkerHost:
             except queue.Empty:
                 break
             if isinstance(message, Gone):
-                return HostHeard(tuple(messages), self._new_files(), self._end())
+                return tuple(messages), self._new_files(), self._end()
             if not messages:
                 until = time.monotonic() + _LINGER
             messages.append(message)
-        return HostHeard(tuple(messages), self._new_files() if messages else ())
+        return tuple(messages), self._new_files() if messages else (), None
 
     def _new_files(self) -> tuple[KeptFile, ...]:
         if self._kept is None:

@@ -32,7 +32,7 @@ from medtest.runner.pool.messages import Job
 from medtest.runner.pool.process_worker import THREAD_VARIABLES
 from medtest.runner.pool.worker import Inbox, Worker
 from medtest.runner.pool.workplace import Workplace
-from medtest.suite.model import ClusterSettings
+from medtest.suite.schema import ExecutorBlock
 
 _HOST_SECONDS = 900.0
 """Seconds allowed for Ray to start a worker's process once there is room."""
@@ -53,7 +53,7 @@ class RayCluster(Workplace):
         shared: True if all nodes seen so far share ``outputs``.
     """
 
-    def __init__(self, settings: ClusterSettings, outputs: Path, *, data: str = "") -> None:
+    def __init__(self, settings: ExecutorBlock, outputs: Path, *, data: str = "") -> None:
         super().__init__()
         self.waiting = settings.ahead - 1
         self.outputs = outputs.resolve()

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from medtest.api.redact import redact
 from medtest.core.errors import MedtestError
@@ -16,7 +16,6 @@ from medtest.core.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
     BridgeCommand,
     Heard,
-    HostStart,
     KeptFile,
     NodeFacts,
     WorkerEnded,
@@ -28,32 +27,8 @@ from medtest.runner.folder import output_problems
 from medtest.runner.pool.messages import Failed, Gone, Job, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 
-
-class Home(Protocol):
-    """Interface of the cluster for its workers.
-
-    Attributes:
-        outputs: The run's folder of results.
-        joined_at: Time (``time.monotonic()``) when the cluster was last joined.
-    """
-
-    outputs: Path
-    joined_at: float
-
-    def register(self, worker: RayWorker) -> int:
-        """Register a worker and return its number for the bridge."""
-
-    def forget(self, number: int) -> None:
-        """Remove a worker."""
-
-    def send(self, command: BridgeCommand) -> None:
-        """Send a command to the bridge."""
-
-    def works(self) -> None:
-        """Record that a worker has loaded its systems."""
-
-    def begin(self, job: Job, facts: NodeFacts) -> HostStart:
-        """Return the start message for a worker on a node."""
+if TYPE_CHECKING:
+    from medtest.runner.cluster.ray_cluster import RayCluster
 
 
 class RayWorker(Worker):
@@ -69,7 +44,7 @@ class RayWorker(Worker):
         node: The node on which it runs; "" until Ray has started it.
     """
 
-    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: Home) -> None:
+    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: RayCluster) -> None:
         self.reserved = ""
         self.node = ""
         self._cluster = cluster
@@ -127,7 +102,9 @@ class RayWorker(Worker):
                 except MedtestError as error:
                     self._inbox.put((self, Failed(error)))
                 for packed in messages:
-                    message = self._named(pickle.loads(packed))  # noqa: S301 - of our own worker process
+                    message = pickle.loads(packed)  # noqa: S301 - of our own worker process
+                    if isinstance(message, Failed):
+                        message = replace(message, error=MedtestError(self._on_node(str(message.error))))
                     if isinstance(message, Ready):
                         self._cluster.works()
                     self._inbox.put((self, message))
@@ -163,11 +140,6 @@ class RayWorker(Worker):
             self._inbox.put((self, Failed(error)))
             return
         self._cluster.send(BridgeCommand("start", self._number, begin))
-
-    def _named(self, message: Any) -> Any:
-        if isinstance(message, Failed):
-            return replace(message, error=MedtestError(self._on_node(str(message.error))))
-        return message
 
     def _on_node(self, text: str) -> str:
         return f"On the node {self.node or 'that was requested'}: {text}"

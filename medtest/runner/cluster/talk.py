@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 
@@ -211,15 +211,6 @@ class WorkerEnded:
     words: str = ""
     lost: bool = False
     problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class HostHeard:
-    """Result of a call to an actor: messages, files, and at the end how the process ended."""
-
-    messages: tuple[bytes, ...] = ()
-    files: tuple[KeptFile, ...] = ()
-    ended: tuple[str, str] | None = field(default=None)
 
 
 WorkerReport: TypeAlias = "WorkerReserved | WorkerPlaced | Heard | WorkerEnded"

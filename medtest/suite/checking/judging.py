@@ -84,13 +84,14 @@ def oracle_plan(draft: Draft, kind: str | None) -> OraclePlan | None:
     _check_own_answer(draft, info, primary)
     _check_no_threshold(draft, ("oracles", "primary", "threshold"), primary.score, primary_given)
     limit = criteria.threshold_of(primary.score, primary.threshold)
+    shown_limit = () if primary.score in criteria.NO_THRESHOLD else (limit,)
     for index, score in enumerate(tables.scores):
         _check_score(draft, ("oracles", "scores", index), score, names)
     return OraclePlan(
         part=PartPlan(id=info.name, info=oracle_info, settings=settings),
         primary=Criterion(score=primary.score, threshold=limit, against=primary.against),
         scores=_with_first(tables.scores, primary.score),
-        thresholds=tuple(sorted({*tables.thresholds, *_shown_limit(primary.score, limit)})),
+        thresholds=tuple(sorted({*tables.thresholds, *shown_limit})),
         against=tuple(dict.fromkeys((*tables.against, primary.against))),
         reader=_reader_plan(draft, info),
     )
@@ -211,10 +212,6 @@ def _check_no_threshold(draft: Draft, key: Key, score: str, block: Mapping[str, 
             allowed=allowed,
             fix="remove it" + (f", or choose {alternative}" if alternative else ""),
         )
-
-
-def _shown_limit(score: str, limit: float) -> tuple[float, ...]:
-    return () if score in criteria.NO_THRESHOLD else (limit,)
 
 
 def _check_score(draft: Draft, key: Key, score: str, names: tuple[str, ...]) -> None:

@@ -113,17 +113,12 @@ def _mistakes(
             actual, allowed = f"the key {location[-1]}", ", ".join(names) or "no keys here"
             nearest = nearest_name(str(location[-1]), names)
         else:
-            actual = "nothing" if missing else short(_found(_blamed(first, location, stated)))
+            actual = "nothing" if missing else short(_found(first["input"] if location else dict(stated)))
             allowed = " or ".join(dict.fromkeys(_allowed(detail) for detail in details))
             nearest = _nearest_literal(details)
         yield Mistake(
             where=place.where, line=place.line, key=dotted(key), found=actual, allowed=allowed, nearest=nearest
         )
-
-
-def _blamed(detail: ErrorDetails, location: Key, stated: Mapping[str, Any]) -> object:
-    """Return the user's value at the location of an error."""
-    return detail["input"] if location else dict(stated)
 
 
 def _value_at(stated: Mapping[str, Any], key: tuple[str, ...]) -> object:

@@ -165,7 +165,7 @@ def _prepare_token(token: str, ready: Prepared, without: list[str], *, multirun:
     elif key == "suite_dir":
         ready.suite_folders.append(Path(unquoted(value)).expanduser())
     elif key == "model" and re.fullmatch(r"\[\s*\]", value):
-        _refuse_empty(key, value, ready)
+        ready.mistakes.append(typed_mistake(key, value, "at least one name", "omit model= to use the suite's own"))
     elif key in GROUPS:
         suite_or_value = _suite_name(value, ready) if key == "suite" else value
         _accept(token, f"{key}={_as_names(key, suite_or_value)}", ready)
@@ -199,10 +199,6 @@ def _as_names(key: str, value: str) -> str:
         return quote(name) if _NOT_READ_AS_TEXT.fullmatch(name.strip()) and (key, name) != ("model", "null") else name
 
     return ",".join(map(written, _split(value)))
-
-
-def _refuse_empty(key: str, value: str, ready: Prepared) -> None:
-    ready.mistakes.append(typed_mistake(key, value, "at least one name", f"omit {key}= to use the suite's own"))
 
 
 def _prefix_numeric_ids(key: str) -> str:

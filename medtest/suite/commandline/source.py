@@ -109,7 +109,8 @@ class MedtestSource(ConfigSource):
         if group not in _MADE:
             return self._file(config_path)
         name = name.removesuffix(".yaml")
-        content = self._suite(name) if group == "suite" else _chosen(name)
+        chosen = {"systems": {name: {"use": name}}, "chosen": {"systems": {name: True}}}
+        content = self._suite(name) if group == "suite" else chosen
         return ConfigResult(
             config=OmegaConf.create(content),
             path=self.full_path(),
@@ -139,10 +140,6 @@ def _file_source() -> type[ConfigSource]:
     """Return Hydra's own source of files."""
     sources = (plugin for plugin in Plugins.instance().discover(ConfigSource) if issubclass(plugin, ConfigSource))
     return next(source for source in sources if source.scheme() == "file")
-
-
-def _chosen(system: str) -> dict[str, Any]:
-    return {"systems": {system: {"use": system}}, "chosen": {"systems": {system: True}}}
 
 
 class _SearchPath(SearchPathPlugin):

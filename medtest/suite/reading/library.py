@@ -222,7 +222,8 @@ def _merge(tree: SuiteTree, document: Document) -> None:
             if isinstance(value, dict) and isinstance(before, dict) and not isinstance(value, _Replaced):
                 put(before, value, key)
                 continue
-            _forget(tree, key)
+            for path in [path for path in tree.origins if path[: len(key)] == key]:
+                del tree.origins[path]
             target[name] = _plain(value)
             _remember(tree, document, key, value)
 
@@ -233,11 +234,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _forget(tree: SuiteTree, key: Key) -> None:
-    for path in [k for k in tree.origins if k[: len(key)] == key]:
-        del tree.origins[path]
 
 
 def _remember(tree: SuiteTree, document: Document, key: Key, value: Any) -> None:

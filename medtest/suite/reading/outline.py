@@ -15,9 +15,7 @@ from medtest.preparation import prepare
 from medtest.relations.base import CraftedRelation, Relation
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import check_needed
-from medtest.suite.checking.misfits.altering import altering_mistakes
-from medtest.suite.checking.misfits.classes import fitting_mistakes, named_class_mistakes
-from medtest.suite.checking.misfits.crafting import missing_mistakes
+from medtest.suite.checking.misfits.listed import listed_mistakes
 from medtest.suite.commandline.selection import check_selection, nothing_chosen
 from medtest.suite.model import Invocation, Suite
 from medtest.suite.plan import ChosenSeed, Plan, craft_batches
@@ -139,68 +137,53 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
     sources_of_seeds = suite.build_seeds(invocation.data)
     refs = [ref for source in sources_of_seeds for ref in source.places()]
     systems_of_suite = suite.build_systems()
-    mistakes = fitting_mistakes(sources_of_seeds, systems_of_suite)
-    mistakes += missing_mistakes(suite, relations, systems_of_suite)
-    classes = {source.dataset: source.classes() for source in sources_of_seeds}
-    mistakes += named_class_mistakes(relations, classes)
-    mistakes += altering_mistakes(suite, classes)
-    if mistakes:
+    if mistakes := listed_mistakes(suite, sources_of_seeds, refs, relations, systems_of_suite):
         raise UserMistakes(mistakes)
     plan = Plan(refs, relations, invocation.batch_size)
-    oracle = suite.build_oracle()
-    mistakes = oracle.unknown_items({item for ref in refs for item in ref.items})
-    if mistakes:
-        raise UserMistakes(mistakes)
-    plain = suite.privacy.seed_ids == "plain"  # otherwise seeds may be named as shown in reports
-    if plain:
+    if suite.privacy.seed_ids == "plain":  # otherwise seeds may be named as shown in reports
         check_selection(invocation.only, refs)
     required = plan.needed(limit=invocation.limit, only=invocation.only)
     unneeded = check_needed(sources_of_seeds, required, named=suite.privacy.seed_ids != "hashed")
-    seeds: dict[str, int] = {}
-    cells: dict[tuple[str, str, int], int] = {}
-    clusters: dict[tuple[str, str, int], set[str]] = {}
-    sources = 0
-    cases_by_question: dict[tuple[str, str], int] = {}
+    seeds: Counter[str] = Counter()
+    questions: Counter[str] = Counter()
+    cases_by_question: Counter[tuple[str, str]] = Counter()
+    clusters: dict[str, set[str]] = {}
     crafting = _Crafting(relations, invocation.batch_size)
     _, *steps = plan.chosen_steps(invocation.only)
     step_counts = Counter(
         (step.relation, step.severity) for step, chosen in zip(plan.shape, steps, strict=True) if chosen
     )
     changed = sum(step_counts.values())  # number of follow-ups of one question, equal for all seeds
-    questions_by_dataset: dict[str, int] = {}
-    clusters_by_dataset: dict[str, set[str]] = {}
     limits = invocation.limit, invocation.only, invocation.shard
     for seed in plan.chosen_seeds(limit=limits[0], only=limits[1], shard=limits[2]) if changed else ():
         dataset, items = seed.ref.dataset, seed.items
         crafting.take(plan, seed, steps)
-        sources += len(items)
         for at in items:
-            question = dataset, seed.ref.items[at]
-            cases_by_question[question] = cases_by_question.get(question, 0) + 1 + changed
-        seeds[dataset] = seeds.get(dataset, 0) + 1
-        questions_by_dataset[dataset] = questions_by_dataset.get(dataset, 0) + len(items)
-        clusters_by_dataset.setdefault(dataset, set()).add(seed.ref.cluster)
+            cases_by_question[dataset, seed.ref.items[at]] += 1 + changed
+        seeds[dataset] += 1
+        questions[dataset] += len(items)
+        clusters.setdefault(dataset, set()).add(seed.ref.cluster)
+    sources = questions.total()
     follow_ups = sources * changed
-    for (relation, severity), count in step_counts.items():
-        for dataset, rows in questions_by_dataset.items():
-            cells[relation, dataset, severity] = rows * count
-            clusters[relation, dataset, severity] = clusters_by_dataset[dataset]
+    levels: dict[str, dict[int, int]] = {}
+    for (relation_id, severity), count in step_counts.items() if sources else ():
+        levels.setdefault(relation_id, {})[severity] = count
     shares = tuple(
         RelationOutline(
             id=name,
             group=relation.group,
-            severities=tuple(s for s in relation.severities() if any(c[0] == name and c[2] == s for c in cells)),
+            severities=tuple(severity for severity in relation.severities() if severity in levels[name]),
             repeats=relation.repeats(),
             frames=relation.frames(),
-            cases=sum(count for cell, count in cells.items() if cell[0] == name),
-            per_cell=min((count for cell, count in cells.items() if cell[0] == name), default=0),
-            independent=min((len(members) for cell, members in clusters.items() if cell[0] == name), default=0),
+            cases=sources * sum(levels[name].values()),
+            per_cell=min(questions.values()) * min(levels[name].values()),
+            independent=min(map(len, clusters.values())),
             passes=crafting.passes.get(name, 0),
             gradients=relation.needs is Need.GRADIENTS,
             published=bool(relation.settings.drawn),
         )
         for name, relation in relations.items()
-        if any(cell[0] == name for cell in cells)
+        if name in levels
     )
     if not follow_ups and (invocation.shard is None or not changed):
         raise nothing_chosen(invocation.only)
@@ -218,6 +201,8 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         )
         for name, system in systems_of_suite.items()
     )
+    # a pass with its gradient takes about three without
+    passes = sum(share.passes * (3 if share.gradients else 1) for share in shares)
     return Outline(
         suite=suite,
         datasets=seeds,
@@ -226,13 +211,13 @@ def outline(suite: Suite, invocation: Invocation) -> Outline:
         sources=sources,
         follow_ups=follow_ups,
         planned=plan.total,
-        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + _as_cases(shares)) / 1000.0,
+        seconds=sum(s.ms_per_case for s in systems) * (sources + follow_ups + passes) / 1000.0,
         notices=(
             *(notice for source in sources_of_seeds for notice in source.notices()),
             *unneeded,
-            *oracle.notices(),
+            *suite.build_oracle().notices(),
         ),
-        clusters=sum(map(len, clusters_by_dataset.values())),
+        clusters=sum(map(len, clusters.values())),
         questions=len({item for _, item in cases_by_question if item}),
         disk=crafting.bytes_at_most(suite),
     )
@@ -279,11 +264,6 @@ class _Crafting:
         if suite.privacy.images == "none" or not self._kept:
             return 0
         return None if suite.prepare.size is None else self._kept * 3 * suite.prepare.size**2
-
-
-def _as_cases(shares: Sequence[RelationOutline]) -> int:
-    """Return the number of cases equivalent to the crafting passes: one with its gradient takes about three without."""
-    return sum(share.passes * (3 if share.gradients else 1) for share in shares)
 
 
 def _quotes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,12 +12,15 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_jso
 from pydantic_core import core_schema
 
 from medtest.core.plugins import PartInfo, is_trusted
-from medtest.suite.checking.editors.texts import attribute_texts, plain_text
 
 Json = dict[str, Any]
 REFERENCE = r"^\$\{"
 """Start of a value that repeats another key of the suite: ``${seed}``."""
 _KINDS: Mapping[str, str] = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+
+_SECTION = re.compile(r"^(?:Attributes|Args):\n((?:[ ].*\n?|\n)*)", flags=re.MULTILINE)
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", flags=re.MULTILINE)
+_ROLE = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
 
 
 class _Described(GenerateJsonSchema):
@@ -30,7 +35,7 @@ class _Described(GenerateJsonSchema):
         content.pop("required", None)  # defaults and extended suites provide what a file omits; `medtest check` knows
         content["description"] = plain_text((model.__doc__ or "").partition("\n\n")[0])
         content["additionalProperties"] = False
-        texts, properties = attribute_texts(model), content.setdefault("properties", {})
+        texts, properties = _attribute_texts(model), content.setdefault("properties", {})
         for name, field in model.model_fields.items():
             if is_trusted(field):
                 properties.pop(name, None)
@@ -172,3 +177,22 @@ def _with_references(schema: Any) -> Any:
         schema = {**schema, "minItems": max(1, schema.get("minItems", 0))}
     unchanged = ("default", "propertyNames", "description", "examples")
     return {key: value if key in unchanged else _with_references(value) for key, value in schema.items()}
+
+
+def _attribute_texts(settings: type) -> dict[str, str]:
+    """Return the descriptions in the docstrings of a class and its bases, by attribute.
+
+    Args:
+        settings: A class with Google-style docstrings: ``Attributes:``, or ``Args:`` of the function it is made from.
+    """
+    texts: dict[str, str] = {}
+    for base in reversed(settings.__mro__):
+        section = _SECTION.search(inspect.cleandoc(base.__dict__.get("__doc__") or ""))
+        entries = [] if section is None else _ENTRY.findall(section[1])
+        texts |= {name: plain_text(text) for name, text in entries}
+    return texts
+
+
+def plain_text(text: str) -> str:
+    """Return a docstring's paragraph as one line, without the marks of reStructuredText."""
+    return _ROLE.sub(r"\1", " ".join(text.split())).replace("``", "")

@@ -92,16 +92,18 @@ def _check_kind(draft: Draft, key: Key, crafter: PartPlan, kind: str | None) -> 
 
 
 def _check_offers(draft: Draft, key: Key, plan: PartPlan, systems: Sequence[PartPlan], kind: str | None) -> None:
-    needs = _crafted(plan).needs
+    needs: Need = plan.info.load()(plan.settings).needs
     for system in systems:
         offered = _system(system, kind).offers()
         if offered.rank >= needs.rank:
             continue
         offer = "provides neither scores nor gradients" if offered is Need.NOTHING else f"provides only {offered.value}"
+        names = _offering(draft.systems, needs, kind)
+        listed = ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "")
         draft.wrong(
             key,
             found=f"{system.id}, which {offer}",
-            allowed=f"systems that provide {needs.value}: {_shortened(_offering(draft.systems, needs, kind))}",
+            allowed=f"systems that provide {needs.value}: {listed or 'none is installed'}",
             fix=_instead(plan, system, offered),
         )
 
@@ -138,15 +140,6 @@ def _offering(infos: Mapping[str, PartInfo], needs: Need, kind: str | None) -> l
         except Exception:  # noqa: BLE001, S112 - a system that needs settings is not named
             continue
     return names
-
-
-def _shortened(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (" …" if len(names) > _NAMED else "") or "none is installed"
-
-
-def _crafted(plan: PartPlan) -> CraftedRelation:
-    relation: CraftedRelation = plan.info.load()(plan.settings)
-    return relation
 
 
 def _system(plan: PartPlan, kind: str | None) -> System:
