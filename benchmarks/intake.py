@@ -20,7 +20,6 @@ from typing import Any
 
 from benchmarks._sizes import options
 from medtest.core.cases import Verdict
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Done, Job, PoolTask, Row, UnitTask
@@ -114,12 +113,10 @@ class _Parent:
             tasks=self.tasks(),
             batch_seconds=600,
             limits=Limits(),
-            callbacks=Callbacks(
-                result=self.take,
-                renew=lambda task: task,
-                layout=lambda _device: Layout(workers=workers, threads=1),
-                tick=self.ledger.tick,
-            ),
+            result=self.take,
+            renew=lambda task: task,
+            layout=lambda _device: Layout(workers=workers, threads=1),
+            tick=self.ledger.tick,
             loads="nothing",
         )
         dispatcher.run()

@@ -15,7 +15,6 @@ from medtest.core.files.by_content import forget_pictures
 from medtest.core.portable import processor_notices
 from medtest.core.records import PICTURES
 from medtest.runner.folder import OUTPUTS, FolderLock, check_format, set_unread_aside
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import HALT_SECONDS, Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, Place, PoolTask, Row, Told, UnitTask
@@ -198,7 +197,8 @@ class _Run:
         try:
             self._judge_again()
             if not self.interrupted and any(ledger.to_do for ledger in self.ledgers):
-                self._run_tasks(self._workplace(), self._unit_tasks())
+                tasks = (self._task(index, {}) for index in range(len(self.prepared.plan.refs)))
+                self._run_tasks(self._workplace(), filter(None, tasks))
             if not self._merged and not self.interrupted:
                 self._run_tasks(self._local(), None)
         finally:
@@ -232,14 +232,12 @@ class _Run:
             tasks=tasks or iter(()),
             batch_seconds=self.invocation.batch_seconds,
             limits=self.limits,
-            callbacks=Callbacks(
-                result=self._rows,
-                renew=lambda task: self._task(task.index, task.given_up),
-                tick=self._tick,
-                layout=self._choose,
-                more=self._more,
-                told=self._update_calls,
-            ),
+            result=self._rows,
+            renew=lambda task: self._task(task.index, task.given_up),
+            tick=self._tick,
+            layout=self._choose,
+            more=self._more,
+            told=self._update_calls,
         )
         run = dispatcher.run_later_tasks if tasks is None else dispatcher.run
         try:
@@ -337,10 +335,6 @@ class _Run:
         workers = 1 if single_worker else self.invocation.workers
         self.layout = self._place.layout(device=device, units=units, workers=workers, threads=self.invocation.threads)
         return self.layout
-
-    def _unit_tasks(self) -> Iterator[PoolTask]:
-        tasks = (self._task(index, {}) for index in range(len(self.prepared.plan.refs)))
-        yield from (task for task in tasks if task is not None)
 
     def _task(self, index: int, given_up: Mapping[Place, Reason]) -> UnitTask | None:
         todo = tuple(ledger.todo(index) for ledger in self.ledgers)

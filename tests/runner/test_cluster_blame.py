@@ -10,7 +10,6 @@ from runner_helpers import job_of
 
 from medtest.core.cases import ReasonCode, SeedRef
 from medtest.runner.pool.blame import Blame
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Begin, Done, Gone, PoolTask, Ready
@@ -62,7 +61,7 @@ class Stage(Workplace):
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         player = Played(job, inbox)
         self.workers.append(player)
-        player.say(Ready(0))
+        player.say(Ready())
         return player
 
     def check(self) -> None:
@@ -77,11 +76,9 @@ def _dispatch(play: Any, tmp_path: Path, count: int = 4) -> tuple[Dispatcher, li
         tasks=iter(tasks),
         batch_seconds=60.0,
         limits=Limits(),
-        callbacks=Callbacks(
-            result=lambda rows, unit: None,
-            renew=lambda task: again.append(task) or task,
-            layout=lambda device: Layout(workers=1, threads=1),
-        ),
+        result=lambda rows, unit: None,
+        renew=lambda task: again.append(task) or task,
+        layout=lambda device: Layout(workers=1, threads=1),
         workplace=Stage(play),
     )
     return dispatcher, again

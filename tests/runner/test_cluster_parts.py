@@ -39,7 +39,6 @@ from medtest.runner.cluster.talk import (
 from medtest.runner.pool.messages import Device, Gone, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 from medtest.suite.compose import load
-from medtest.suite.model import ClusterSettings
 from medtest.suite.schema import ExecutorBlock
 
 
@@ -100,7 +99,7 @@ def test_a_file_that_comes_back_is_the_one_that_was_sent(tmp_path: Path) -> None
 
 
 def _cluster(tmp_path: Path, **more: Any) -> RayCluster:
-    return RayCluster(ClusterSettings(**more), tmp_path / "outputs")
+    return RayCluster(ExecutorBlock(**more), tmp_path / "outputs")
 
 
 def _facts(**more: Any) -> NodeFacts:
@@ -173,12 +172,12 @@ def test_a_host_runs_the_worker_process_of_local_runs(tmp_path: Path) -> None:
     try:
         messages: list[Any] = []
         while not any(isinstance(message, Ready) for message in messages):
-            messages += [pickle.loads(packed) for packed in host.take(5.0).messages]  # noqa: S301 - our own
+            messages += [pickle.loads(packed) for packed in host.take(5.0)[0]]  # noqa: S301 - our own
         assert isinstance(messages[0], Device)
         host.give(0, pickle.dumps(None))
         ended = None
         while ended is None:
-            ended = host.take(5.0).ended
+            ended = host.take(5.0)[2]
         assert ended[0] == "ended with exit code 0"
     finally:
         host.close()

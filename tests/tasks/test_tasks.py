@@ -38,7 +38,7 @@ from medtest.core.tasks.base import (
     task_of,
 )
 from medtest.relations.base import CraftedRelation, Relation
-from medtest.runner.pictures.montage import MontageRow, draw_montage
+from medtest.runner.pictures.montage import draw_montage
 from medtest.runner.pictures.strips import PANEL, draw_strip
 from medtest.runner.units.made_case import MadeCase, SystemAnswer
 
@@ -186,10 +186,7 @@ def test_a_strip_outlines_the_moved_lesion_on_the_follow_up(
 
 def test_a_montage_outlines_the_moved_lesion_in_each_row(moved: tuple[PreparedSeed, FollowUp, Mask]) -> None:
     seed, follow, moved_mask = moved
-    rows = [
-        MontageRow(label="0", image=seed.image, answers=[]),
-        MontageRow(label="5", image=follow.image, effect=follow.effect, answers=[]),
-    ]
+    rows = [(FollowUp(image=seed.image, params={}, scale=0.0), ()), (follow, ())]
     picture = draw_montage(seed, rows, [], title="")
     for row, region in zip((48, 48 + 154), (seed.mask, moved_mask), strict=True):
         small = cv2.resize(region.astype(np.uint8), (150, 150), interpolation=cv2.INTER_NEAREST).astype(np.bool_)

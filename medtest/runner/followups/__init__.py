@@ -15,7 +15,7 @@ Make and read::
 from medtest.core.files.by_content import DamagedFile
 from medtest.runner.followups.entry import Entry, SuiteEntry
 from medtest.runner.followups.make import make_followups
-from medtest.runner.followups.report import StoreReport
+from medtest.runner.followups.making import StoreReport
 from medtest.runner.followups.reuse import StoredFollowUps
 from medtest.runner.followups.store import FollowUpStore, default_folder
 

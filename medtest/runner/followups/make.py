@@ -8,8 +8,7 @@ from pathlib import Path
 
 from medtest.core.errors import Mistake
 from medtest.runner.followups.guard import StoreLock
-from medtest.runner.followups.making import Making
-from medtest.runner.followups.report import StoreReport
+from medtest.runner.followups.making import Making, StoreReport
 from medtest.runner.followups.store import FOLDER, FollowUpStore
 from medtest.suite.checking.misfits.inputs import check_images
 from medtest.suite.model import Invocation, Suite

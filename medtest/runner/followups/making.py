@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from medtest.core.cases import Address
 from medtest.core.errors import Interrupted
 from medtest.runner.folder import utc_now
 from medtest.runner.followups.entry import Entry
 from medtest.runner.followups.recipe import SuiteKeys
-from medtest.runner.followups.report import StoreReport
 from medtest.runner.followups.store import FollowUpStore, names_of
 from medtest.runner.followups.worker import MakeTask, UnitMade
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, usable_cores
 from medtest.runner.pool.messages import Job
@@ -28,6 +27,39 @@ from medtest.suite.plan import Unit
 
 _SHOWN_ERRORS = 100
 _OPEN_SECONDS = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreReport:
+    """Result of one call of :func:`medtest.runner.followups.make_followups`.
+
+    Attributes:
+        suite: The suite's key, for :meth:`medtest.runner.followups.FollowUpStore.entries`.
+        folder: The store's folder.
+        sources: Number of chosen seeds.
+        made: Follow-ups made by this call.
+        reused: Follow-ups that already existed.
+        skipped: Cases without a follow-up (no room), old and new.
+        errors: Cases that failed; the next call tries them again.
+        problems: (shown address, error) of the first of them.
+        left_out: Relations that need the system under test and are not stored.
+        bytes: Bytes of pictures written.
+        seconds: Wall time.
+        workers: Processes.
+    """
+
+    suite: str
+    folder: Path
+    sources: int
+    made: int
+    reused: int
+    skipped: int
+    errors: int
+    problems: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    bytes: int
+    seconds: float
+    workers: int
 
 
 @dataclass
@@ -114,11 +146,9 @@ class Making:
             tasks=itertools.chain([first], tasks),
             batch_seconds=self.invocation.batch_seconds,
             limits=Limits(open_seconds=_OPEN_SECONDS),
-            callbacks=Callbacks(
-                result=self._take,
-                renew=lambda task: task,
-                layout=lambda _device: Layout(workers=max(1, min(self._processes, self.sources)), threads=1),
-            ),
+            result=self._take,
+            renew=lambda task: task,
+            layout=lambda _device: Layout(workers=max(1, min(self._processes, self.sources)), threads=1),
             workplace=Workplace(in_process=not self._processes),
             loads="the relations",
         )

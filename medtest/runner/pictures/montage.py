@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from PIL import ImageFont
 
-from medtest.core.cases import Effect, Image, Mask, PreparedSeed
+from medtest.core.cases import Effect, FollowUp, Mask, PreparedSeed
 from medtest.core.tasks.base import FlatView, task_of
 from medtest.runner.pictures.panels import INK, Picture, canvas, fitted, outline, panel, paste
 from medtest.runner.units.made_case import SystemAnswer
@@ -22,29 +21,18 @@ _TRUTH, _ANSWER = (0, 158, 115), (213, 94, 0)
 _TEXT, _TITLE = ImageFont.load_default(13), ImageFont.load_default(16)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MontageRow:
-    """One scale of a montage.
-
-    Attributes:
-        label: Text at its left.
-        image: The follow-up, or None if it could not be made.
-        effect: Effect of the relation on the expected answer.
-        answers: One per system.
-    """
-
-    label: str
-    image: Image | None
-    effect: Effect = Effect()
-    answers: Sequence[SystemAnswer]
-
-
-def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence[str], *, title: str) -> Picture:
+def draw_montage(
+    seed: PreparedSeed,
+    rows: Sequence[tuple[FollowUp | None, Sequence[SystemAnswer]]],
+    names: Sequence[str],
+    *,
+    title: str,
+) -> Picture:
     """Draw one montage.
 
     Args:
         seed: The seed of the image.
-        rows: One per scale.
+        rows: The follow-up of each scale, None if it could not be made, and the answers of all systems.
         names: Names of the systems.
         title: First line.
 
@@ -53,13 +41,13 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
     """
     drawing = task_of(seed.kind).drawing
     grid: list[list[Picture]] = []
-    for row in rows:
-        region = drawing.expected_region(seed, row.effect)
+    for follow, answers in rows:
+        region = drawing.expected_region(seed, Effect() if follow is None else follow.effect)
         truth = None if region is None else drawing.view(seed, seed.image, region).region
-        panels = [_panel(None if row.image is None else drawing.view(seed, row.image), truth)]
-        for answer in row.answers:
-            drawable = answer.output is not None and row.image is not None
-            panels.append(_panel(drawing.answer_view(seed, row.image, answer.output) if drawable else None, truth))  # type: ignore[arg-type]
+        panels = [_panel(None if follow is None else drawing.view(seed, follow.image), truth)]
+        for answer in answers:
+            drawable = follow is not None and answer.output is not None
+            panels.append(_panel(drawing.answer_view(seed, follow.image, answer.output) if drawable else None, truth))  # type: ignore[union-attr, arg-type]
         grid.append(panels)
     width = max(picture.shape[1] for panels in grid for picture in panels)
     columns = ["input", *names]
@@ -69,9 +57,10 @@ def draw_montage(seed: PreparedSeed, rows: Sequence[MontageRow], names: Sequence
     for number, name in enumerate(columns):
         x = _SIDE + number * (width + _GAP)
         draw.text((x + width // 2, _HEAD - 12), fitted(draw, name, _TEXT, width), fill=INK, font=_TEXT, anchor="ma")
-    for line, (row, panels) in enumerate(zip(rows, grid, strict=True)):
+    for line, ((follow, _), panels) in enumerate(zip(rows, grid, strict=True)):
         top = _HEAD + 8 + line * (PANEL + _GAP)
-        draw.text((_SIDE - 6, top + PANEL // 2), row.label, fill=INK, font=_TEXT, anchor="rm")
+        label = "" if follow is None else f"{follow.scale:g}"
+        draw.text((_SIDE - 6, top + PANEL // 2), label, fill=INK, font=_TEXT, anchor="rm")
         for number, picture in enumerate(panels):
             paste(paper, picture, (_SIDE + number * (width + _GAP), top))
     return np.asarray(paper)

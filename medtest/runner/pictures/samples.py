@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -191,21 +191,18 @@ def score_columns(oracle: Oracle, primary: Criterion) -> tuple[str | None, str]:
 def _recorded_texts(
     drawing: TaskDrawing, record: Mapping[str, Any], source: Mapping[str, Any] | None
 ) -> tuple[Words, Answers]:
-    """Return a task's texts of a record and its source's, and the answers in both."""
-    recorded = (None if source is None else drawing.recorded(source), drawing.recorded(record))
-    return _clipped(drawing.words(record, source), _MOST_WORDS), recorded
-
-
-def _clipped(words: Sequence[Sequence[str]], most: int) -> Words:
-    """Return words with every text cut to ``most`` characters."""
-    return tuple((name, text if len(text) <= most else f"{text[: most - 1].rstrip()}…") for name, text in words)
+    """Return a task's texts of a record and its source's, cut to some length, and the answers in both."""
+    words = tuple(
+        (name, text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1].rstrip()}…")
+        for name, text in drawing.words(record, source)
+    )
+    return words, (None if source is None else drawing.recorded(source), drawing.recorded(record))
 
 
 def _sample(number: int, kind: str, place: int, record: Mapping[str, Any], names: tuple[str | None, str]) -> Sample:
     seed = re.sub(r"[^A-Za-z0-9_-]+", "-", str(record["seed_id"]))[:40]
-    name = (
-        f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}{_frame(record)}-r{record['repeat']}-{seed}.png"
-    )
+    frame = f"-f{record['frame']}" if record["frame"] else ""
+    name = f"{number:02d}-{kind}-{record['relation']}-s{record['severity']}{frame}-r{record['repeat']}-{seed}.png"
     return sample_of(record, names, kind=kind, place=place, file=name)
 
 
@@ -230,10 +227,6 @@ def sample_of(record: Mapping[str, Any], names: tuple[str | None, str], *, kind:
         compared="input" if before is not None and before.startswith("input_") else "source",
         **{key: record[key] for key in CASE_COLUMNS},
     )
-
-
-def _frame(record: Mapping[str, Any]) -> str:
-    return f"-f{record['frame']}" if record["frame"] else ""
 
 
 def _entries(folder: Path) -> list[dict[str, Any]] | None:

@@ -14,7 +14,7 @@ from medtest.core.cases import Effect, Image, PreparedSeed
 from medtest.core.scenes import Box
 from medtest.core.tasks.base import Case, CaseAnswer, Panel, SystemInput, task_of
 from medtest.relations.base import CraftedRelation
-from medtest.runner.pictures.montage import MontageRow, draw_montage
+from medtest.runner.pictures.montage import draw_montage
 from medtest.runner.pictures.panels import (
     FAINT,
     INK,
@@ -111,15 +111,7 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
 
 
 def _draw_montage(systems: Sequence[System], seed: PreparedSeed, montage: Montage, cases: Sequence[MadeCase]) -> None:
-    rows = [
-        MontageRow(
-            label="" if case.follow is None else f"{case.follow.scale:g}",
-            image=None if case.follow is None else case.follow.image,
-            effect=Effect() if case.follow is None else case.follow.effect,
-            answers=[_ask(system, case) for system in systems],
-        )
-        for case in cases
-    ]
+    rows = [(case.follow, [_ask(system, case) for system in systems]) for case in cases]
     names = [system.record_name for system in systems]
     save(draw_montage(seed, rows, names, title=montage.title), Path(montage.file))
 

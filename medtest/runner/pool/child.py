@@ -143,6 +143,14 @@ def call_process(name: str) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
+def kill_group(pid: int) -> None:
+    """Kill a process and its children."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _die_with_parent(parent: int) -> None:
     """Ask Linux to kill this process with its parent; elsewhere the closing pipe reports the parent's end."""
     if sys.platform == "linux":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from medtest.core.errors import MedtestError
 from medtest.runner.pool.blame import Blame
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import (
     SHARED,
@@ -47,7 +47,12 @@ class Dispatcher:
         tasks: The tasks, created on demand.
         batch_seconds: Time limit of one call of a system, of making a batch, of preparing a seed.
         limits: Further limits.
-        callbacks: Functions to call.
+        result: Receives the result of a unit.
+        renew: Returns a unit's task again with its unfinished part, or None if nothing is left.
+        layout: Returns the layout for the resolved device.
+        tick: Called several times a second.
+        more: Called when every task is done; returns further tasks, or None.
+        told: Receives the progress of a system's calls.
         ahead: Tasks that a worker may have at a time; above 1 only if it works on several at once.
         gently: On a stop, let workers finish running calls (which are paid for) instead of killing them.
         workplace: Location of workers; by default processes of this machine.
@@ -70,7 +75,12 @@ class Dispatcher:
         tasks: Iterator[PoolTask],
         batch_seconds: float,
         limits: Limits,
-        callbacks: Callbacks,
+        result: Callable[[Any, int], None],
+        renew: Callable[[Any], PoolTask | None],
+        layout: Callable[[str], Layout],
+        tick: Callable[[], None] = lambda: None,
+        more: Callable[[], Iterator[PoolTask] | None] = lambda: None,
+        told: Callable[[Told], None] = lambda told: None,
         ahead: int = 1,
         gently: bool = False,
         workplace: Workplace | None = None,
@@ -81,7 +91,8 @@ class Dispatcher:
         self._again: deque[PoolTask] = deque()
         self._batch_seconds = batch_seconds
         self._limits = limits
-        self._call = callbacks
+        self._result, self._renew, self._choose_layout = result, renew, layout
+        self._tick, self._more, self._told = tick, more, told
         self._ahead = ahead
         self._gently = gently
         self._workplace = workplace or Workplace()
@@ -155,14 +166,14 @@ class Dispatcher:
     def run_later_tasks(self) -> None:
         """Skip the tasks, because none is left, and run the later ones."""
         self._asked_for_more = True
-        later_tasks = self._call.more()
+        later_tasks = self._more()
         if later_tasks is not None:
             self._tasks = later_tasks
             self.run()
 
     def _use(self, device: str) -> None:
         self.device = device
-        layout = self._call.layout(device)
+        layout = self._choose_layout(device)
         self.layout = layout
         self._wanted = layout.workers
         self._job = replace(self._job, device=device, threads=layout.threads)
@@ -193,7 +204,7 @@ class Dispatcher:
                 self._take(worker, message)
         self._kill_overdue()
         self._workplace.check()
-        self._call.tick()
+        self._tick()
 
     def _kill_overdue(self) -> None:
         now = time.monotonic()
@@ -216,7 +227,7 @@ class Dispatcher:
                 if not self.halting:
                     worker.deadline = None if worker.doomed else time.monotonic() + self._batch_seconds
             case TaskResult(index=index, content=content):
-                self._call.result(content, index)
+                self._result(content, index)
             case Done():
                 self._done(worker, message)
             case Device(device=device):
@@ -236,7 +247,7 @@ class Dispatcher:
             case Spent():
                 self.spent.append(message)
             case Told():
-                self._call.told(message)
+                self._told(message)
             case Gone():
                 self._handle_death(worker)
 
@@ -264,7 +275,7 @@ class Dispatcher:
             self._asked_for_more = True
             if self._running_since is not None:
                 self.running_seconds = time.monotonic() - self._running_since
-            later_tasks = self._call.more()
+            later_tasks = self._more()
             if later_tasks is not None:
                 self._tasks = later_tasks
                 self._exhausted = False
@@ -354,7 +365,7 @@ class Dispatcher:
 
     def _reassign(self, task: PoolTask) -> None:
         """Give the unfinished part of a dead worker's task to another worker."""
-        renewed = self._call.renew(task)
+        renewed = self._renew(task)
         if renewed is not None:
             self._again.append(renewed)
         for worker in self._workers:
@@ -376,6 +387,6 @@ class Dispatcher:
                     return
                 continue
             if isinstance(message, TaskResult):
-                self._call.result(message.content, message.index)
+                self._result(message.content, message.index)
             elif isinstance(message, Gone | Failed) and worker in busy:
                 busy.remove(worker)

@@ -19,14 +19,13 @@ import importlib
 import json
 import os
 import select
-import signal
 import socket
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from medtest.runner.pool.child import call_process, enter, fresh
+from medtest.runner.pool.child import call_process, enter, fresh, kill_group
 
 LIGHT = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """Variables of the server only: Arrow's allocator would start a thread when loaded."""
@@ -183,10 +182,7 @@ class Server:
         pid = self._asked_for.pop(status)
         self._poll.unregister(status)
         os.close(status)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        kill_group(pid)
         if all(pid != process for process, _ in self._alive.values()):
             os.waitpid(pid, 0)
 

@@ -242,13 +242,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker has loaded every system.
-
-    Attributes:
-        memory: Its resident bytes.
-    """
-
-    memory: int
+    """The worker has loaded every system."""
 
 
 @dataclass(frozen=True, slots=True)

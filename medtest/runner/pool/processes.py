@@ -119,7 +119,7 @@ class _Fresh:
         return self._process.wait(timeout)
 
     def kill(self) -> None:
-        _kill_group(self.pid)
+        child.kill_group(self.pid)
         with suppress(ProcessLookupError):
             self._process.kill()
 
@@ -130,16 +130,6 @@ class _Fresh:
         pass
 
 
-class ServerProcess(Protocol):
-    """Process of a fork server; :class:`subprocess.Popen` is one."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; raises subprocess.TimeoutExpired."""
-
-    def kill(self) -> None:
-        """Kill it."""
-
-
 class ForkServer:
     """Fork server as seen from the process that started it.
 
@@ -148,7 +138,7 @@ class ForkServer:
         control: This process's end of its control socket.
     """
 
-    def __init__(self, process: ServerProcess, control: socket.socket) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self._process = process
         self._control = control
         self._modules: set[str] = set()
@@ -277,7 +267,7 @@ class _Forked:
         if self._code is None:
             self._read_reports(0.0)
         if self._pid is not None:
-            _kill_group(self._pid)
+            child.kill_group(self._pid)
         elif (
             self._code is None
         ):  # the server has not handled the request yet: it never will, or it ends the worker at once
@@ -363,13 +353,6 @@ def _has_descriptors_of_processes() -> bool:
     except OSError:
         return False
     return True
-
-
-def _kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def end_servers() -> None:

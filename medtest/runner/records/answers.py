@@ -122,14 +122,6 @@ def _write(folder: Path, rows: list[tuple[str, str, bytes]]) -> Path:
     return path
 
 
-def _damaged(path: Path) -> bool:
-    try:
-        with pq.ParquetFile(path) as file:
-            return list(file.schema_arrow.names) != list(_SCHEMA.names)
-    except (pa.ArrowException, OSError):
-        return True
-
-
 def damage(path: Path) -> str:
     """Describe the damage of a pack, checking each answer against its name; "" if there is none."""
     named = path.parent.name == FOLDER
@@ -274,7 +266,7 @@ def _tidy(folder: Path, below: str) -> None:
     written_answers: set[tuple[str, str]] = set()
     waiting: list[tuple[str, str, bytes]] = []
     size = 0
-    small = [path for path in small if not _damaged(path)]
+    small = [path for path in small if _group_count(path) >= 0]
     read_whole: list[Path] = []
     for path in small:
         groups_read = 0
@@ -301,9 +293,9 @@ def _tidy(folder: Path, below: str) -> None:
 
 
 def _group_count(path: Path) -> int:
-    """Return the number of row groups of a pack; -1 if it is unreadable."""
+    """Return the number of row groups of a pack; -1 if it is unreadable or no pack."""
     with suppress(pa.ArrowException, OSError), pq.ParquetFile(path) as file:
-        return int(file.metadata.num_row_groups)
+        return int(file.metadata.num_row_groups) if file.schema_arrow.names == _SCHEMA.names else -1
     return -1
 
 

@@ -47,17 +47,15 @@ class CaseSet:
             chosen: bool, one per place (unit × cases of the longest unit + case).
             names: Display of ids.
         """
-        rows: list[tuple[Any, ...]] = []
+        rows: list[dict[str, Any]] = []
         places = chosen.reshape(len(plan.refs), -1)
         for index in np.flatnonzero(places.any(axis=1)):
             unit = plan.unit(int(index), 0)
             shown_id = names.seed_id(unit.ref.dataset, unit.ref.seed_id)
             for number in np.flatnonzero(places[index]):
-                case = unit.cases[int(number)]
-                rows.append((case.dataset, shown_id, case.relation, case.severity, case.frame, case.repeat, case.item))
-        columns = zip(*rows, strict=True) if rows else [() for _ in KEY_COLUMNS]
-        arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        return cls(cases=pa.Table.from_arrays(arrays, schema=_SCHEMA))
+                case = {name: getattr(unit.cases[int(number)], name) for name in KEY_COLUMNS}
+                rows.append({**case, "seed_id": shown_id})
+        return cls(cases=pa.Table.from_pylist(rows, schema=_SCHEMA))
 
     @classmethod
     def read(cls, folder: Path) -> CaseSet | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +31,7 @@ from medtest.runner.records.shards import (
     code_of,
     merge,
 )
-from medtest.runner.records.standing import OldRecord, RecordStanding, old_records, standing
+from medtest.runner.records.standing import RecordStanding, old_records, standing
 from medtest.runner.reporting.outcome import Limits
 from medtest.suite.model import Criterion
 from medtest.suite.plan import Plan
@@ -89,14 +90,7 @@ class CasePlaces:
 
 def seeds_twice(refs: Sequence[SeedRef]) -> list[tuple[str, str]]:
     """Return (data set, id) pairs that occur more than once."""
-    pairs: set[tuple[str, str]] = set()
-    duplicates: list[tuple[str, str]] = []
-    for ref in refs:
-        pair = (ref.dataset, ref.seed_id)
-        if pair in pairs:
-            duplicates.append(pair)
-        pairs.add(pair)
-    return duplicates
+    return [pair for pair, count in Counter((ref.dataset, ref.seed_id) for ref in refs).items() if count > 1]
 
 
 class RecordLedger:
@@ -186,7 +180,7 @@ class RecordLedger:
         """Return which units have unfinished cases."""
         return np.asarray(self._todo.reshape(-1, self._width).any(axis=1), dtype=np.bool_)
 
-    def old_records(self, requested: NDArray[np.bool_]) -> Iterator[OldRecord]:
+    def old_records(self, requested: NDArray[np.bool_]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield records of earlier invocations, in the order of the plan.
 
         Args:

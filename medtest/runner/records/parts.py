@@ -83,14 +83,12 @@ def write_part(folder: Path, shard: Shard, prepared: PreparedRun, invocation: In
     """
     plan = prepared.plan
     rows = [
-        (index, ref.dataset, prepared.names.seed_id(ref.dataset, ref.seed_id))
+        {"index": index, "dataset": ref.dataset, "seed_id": prepared.names.seed_id(ref.dataset, ref.seed_id)}
         for index, ref in enumerate(plan.refs)
         if shard.holds(index)
     ]
-    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
-    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
     with writing(folder / SEEDS) as file:
-        pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), file, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), file, compression="zstd")
     choice = {name: sorted(getattr(invocation.only, name)) for name in _CHOOSING}
     plain_ids = {prepared.names.seed_id(ref.dataset, ref.seed_id): ref.seed_id for ref in plan.refs}
     chosen_seeds = sorted(seed for seed, plain in plain_ids.items() if {seed, plain} & invocation.only.seeds)

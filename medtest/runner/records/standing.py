@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,18 +25,6 @@ from medtest.runner.records.shards import Code, RowGroup, Stamp, newest, read_in
 
 _OLD = (ANSWER, "verdict", "elapsed_ms")
 _ANSWERED = ("PASS", "FAIL")
-
-
-class OldRecord(NamedTuple):
-    """Existing record.
-
-    Attributes:
-        place: Its place in the plan.
-        values: Its values in the order of the schema.
-    """
-
-    place: int
-    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,7 +103,7 @@ def _answers_in(part: RowGroup, scores: Collection[str]) -> tuple[Names, NDArray
 
 def old_records(
     parts: list[RowGroup], schema: pa.Schema, stamp: Stamp, requested: NDArray[np.bool_]
-) -> Iterator[OldRecord]:
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield existing records in the order of the plan, with today's columns.
 
     Args:
@@ -130,4 +118,4 @@ def old_records(
     place_iterator = iter(places[chosen].tolist())
     for table in read_in_order(parts, schema, stamp, order[chosen]):
         for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            yield OldRecord(next(place_iterator), values)
+            yield next(place_iterator), values

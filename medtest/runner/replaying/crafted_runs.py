@@ -23,7 +23,6 @@ from medtest.core.files import read_object
 from medtest.preparation import REVISION as PREPARATION_REVISION
 from medtest.relations.base import CraftedRelation
 from medtest.runner.folder import OUTPUTS, RECORDS, RUN_FILE
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
 from medtest.runner.pool.messages import Job, PoolTask, Row, UnitTask
@@ -349,11 +348,9 @@ def craft_anew(
         tasks=iter([UnitTask(index=0, source=source, ref=ref, todo=(todo,))]),
         batch_seconds=invocation.batch_seconds,
         limits=Limits(),
-        callbacks=Callbacks(
-            result=lambda new_rows, _unit: rows.extend(new_rows),
-            renew=left,
-            layout=lambda _device: Layout(workers=1, threads=job.threads),
-        ),
+        result=lambda new_rows, _unit: rows.extend(new_rows),
+        renew=left,
+        layout=lambda _device: Layout(workers=1, threads=job.threads),
         workplace=Workplace(in_process=type(system).in_process),
     ).run()
     schema = records_schema(parts.oracle, strata, crafts=True)

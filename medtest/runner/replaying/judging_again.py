@@ -15,7 +15,6 @@ from itertools import chain, groupby
 import numpy as np
 
 from medtest.core.records import ANSWER
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout
 from medtest.runner.pool.messages import Job, JudgeTask, PoolTask, StoredCase
@@ -86,8 +85,8 @@ class JudgingAgain:
         revision = self.prepared.suite.build_oracle().revision
         for ledger in self.ledgers:
             if ledger.standing is not None:
-                for record in ledger.old_records(ledger.standing.restate):
-                    ledger.restate(record.place, restated(record.values, revision))
+                for place, values in ledger.old_records(ledger.standing.restate):
+                    ledger.restate(place, restated(values, revision))
                     ledger.tick()
 
     def _tasks(self) -> Iterator[PoolTask]:
@@ -100,7 +99,7 @@ class JudgingAgain:
             needed = standing.judge.copy()
             needed[np.flatnonzero(standing.judge) // row * row] = True  # sources, with which follow-ups are compared
             store = AnswerStore(ledger.folder)
-            for unit, records in groupby(ledger.old_records(needed), key=lambda record: record.place // width):
+            for unit, records in groupby(ledger.old_records(needed), key=lambda record: record[0] // width):
                 cases = []
                 for place, values in records:
                     name = str(values[COLUMN[ANSWER]] or "")
@@ -133,9 +132,10 @@ class JudgingAgain:
             limits=self.limits,
             workplace=workplace,
             loads="the suite",
-            callbacks=Callbacks(
-                result=self._take, renew=lambda task: None, tick=self._tick, layout=lambda _: self._layout(workplace)
-            ),
+            result=self._take,
+            renew=lambda task: None,
+            tick=self._tick,
+            layout=lambda _: self._layout(workplace),
         )
         try:
             with stop_gently(dispatcher), closing(workplace):

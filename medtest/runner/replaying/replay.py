@@ -87,15 +87,13 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
         MedtestError: The relation failed.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    case_place = find(suite, invocation, parts, address)
-    items = _items(case_place.ref, address)
-    seed = parts.prepared(case_place.source, case_place.ref)
+    source, ref, index = place = find(suite, invocation, parts, address)
+    items = _items(ref, address)
+    seed = parts.prepared(source, ref)
     crafted: Crafted | None = None
-    address_of = parts.unit(case_place.ref).cases[case_place.case]
+    address_of = parts.unit(ref).cases[index]
     if address_of.relation in crafted_of(parts):
-        crafted = crafted_again(
-            suite, invocation, parts, seed, (case_place.source, case_place.ref, case_place.case), scratch
-        )
+        crafted = crafted_again(suite, invocation, parts, seed, place, scratch)
         case = MadeCase(address=address_of, follow=crafted.follow, sha256=crafted.sha256)
     else:
         if query_at(parts.relations.get(address_of.relation), address_of) is not None:
@@ -114,7 +112,7 @@ def replay_case(suite: Suite, invocation: Invocation, address: str | Address, *,
         source_sha256=seed.sha256,
         followup_sha256=case.sha256,
         seed=seed,
-        shown_id=_names(suite, invocation).seed_id(case_place.ref.dataset, case_place.ref.seed_id),
+        shown_id=_names(suite, invocation).seed_id(ref.dataset, ref.seed_id),
         items=items,
         crafted=crafted,
         prompt=case.follow.prompt,
@@ -144,24 +142,15 @@ def replay_sequence(
     if len({(dataset, seed_id) for dataset, seed_id, _ in keys}) != 1:
         raise MedtestError("the frames of a sequence must belong to one seed")
     used_parts = parts or Parts(suite, invocation.data, invocation.batch_size)
-    case_place = find(suite, invocation, used_parts, addresses[0])
-    seed = used_parts.prepared(case_place.source, case_place.ref)
-    cases = used_parts.unit(case_place.ref).cases
-    frames = [used_parts.make(seed, cases[_case(used_parts, case_place.ref, key)]) for _, _, key in keys]
+    source, ref, _ = find(suite, invocation, used_parts, addresses[0])
+    seed = used_parts.prepared(source, ref)
+    cases = used_parts.unit(ref).cases
+    frames = [used_parts.make(seed, cases[_case(used_parts, ref, key)]) for _, _, key in keys]
     return tuple(None if case.follow is None else case.follow.image for case in frames)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CasePlace:
-    """Position of a case: the number of its seed source, its seed, and its index in the seed's unit."""
-
-    source: int
-    ref: SeedRef
-    case: int
-
-
-def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> CasePlace:
-    """Return the position of the case with an address.
+def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Address) -> tuple[int, SeedRef, int]:
+    """Return the number of a case's seed source, its seed, and its index in the seed's unit.
 
     Raises:
         UserMistakes: The suite has no such case.
@@ -172,7 +161,7 @@ def find(suite: Suite, invocation: Invocation, parts: Parts, address: str | Addr
     for number, ref in parts.needed_refs(needed=()):
         ids = {ref.seed_id, names.seed_id(ref.dataset, ref.seed_id)}
         if ref.dataset == dataset and seed_id in ids:
-            return CasePlace(source=number, ref=ref, case=_case(parts, ref, key))
+            return number, ref, _case(parts, ref, key)
         shown_names.append(f"{ref.dataset}/{names.seed_id(ref.dataset, ref.seed_id)}")
     requested = f"{dataset}/{seed_id}"
     raise _unknown(

@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from medtest.core.cases import Address
+from medtest.core.cases import Address, SeedRef
 from medtest.core.errors import MedtestError
 from medtest.runner.folder import output_problems
 from medtest.runner.pictures.samples import Sample, sample_of, score_columns
-from medtest.runner.pool.callbacks import Callbacks
 from medtest.runner.pool.dispatch import Dispatcher
 from medtest.runner.pool.layout import Layout, device_is_certain
 from medtest.runner.pool.messages import Job, PoolTask, Row, Strip, StripTask, UnitTask
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.rows import records_schema
 from medtest.runner.replaying.crafted_runs import crafted_runs
-from medtest.runner.replaying.replay import CasePlace, find
+from medtest.runner.replaying.replay import find
 from medtest.runner.reporting.outcome import Limits
 from medtest.runner.units.parts import Parts
 from medtest.suite.model import Invocation, Suite
@@ -60,16 +59,16 @@ def replay_strips(
         MedtestError: A system cannot be loaded, or the strip cannot be drawn.
     """
     parts = Parts(suite, invocation.data, invocation.batch_size)
-    case_place = find(suite, invocation, parts, address)
+    place = find(suite, invocation, parts, address)
     names = ShownNames.of(suite.privacy, invocation.home)
-    again = _Again(suite, parts, case_place, folder, names)
+    again = _Again(suite, parts, place, folder, names)
     with output_problems(folder / "strip.png"):
         folder.mkdir(parents=True, exist_ok=True)
     needed = any(type(system).needs_device for system in suite.build_systems().values())
     device = device_is_certain(invocation.device, needed=needed) or "auto"
     runs = crafted_runs(suite, invocation, parts)
     if runs is not None and scratch is not None and scratch.is_dir():  # cases that replay_case crafted again
-        relation = parts.unit(case_place.ref).cases[case_place.case].relation
+        relation = parts.unit(place[1]).cases[place[2]].relation
         scratch_folders = {
             (n, relation): (*runs.more.get((n, relation), ()), scratch) for n in range(len(suite.systems))
         }
@@ -80,12 +79,10 @@ def replay_strips(
         tasks=again.questions(),
         batch_seconds=invocation.batch_seconds,
         limits=Limits(),
-        callbacks=Callbacks(
-            result=again.take,
-            renew=again.left,
-            layout=lambda _device: Layout(workers=1, threads=job.threads),
-            more=again.strips,
-        ),
+        result=again.take,
+        renew=again.left,
+        layout=lambda _device: Layout(workers=1, threads=job.threads),
+        more=again.strips,
     )
     dispatcher.run()
     answered = again.answered()
@@ -106,10 +103,12 @@ class _Again:
         names: Display of seeds.
     """
 
-    def __init__(self, suite: Suite, parts: Parts, case_place: CasePlace, folder: Path, names: ShownNames) -> None:
-        self._found = case_place
-        self._shown_id = names.seed_id(case_place.ref.dataset, case_place.ref.seed_id)
-        self._cases = parts.unit(case_place.ref).cases
+    def __init__(
+        self, suite: Suite, parts: Parts, place: tuple[int, SeedRef, int], folder: Path, names: ShownNames
+    ) -> None:
+        self._source, self._ref, self._case = place
+        self._shown_id = names.seed_id(self._ref.dataset, self._ref.seed_id)
+        self._cases = parts.unit(self._ref).cases
         self._silent = suite.task.stream  # asking a question again would cost money, and may give another answer
         systems = [system.record_name for system in suite.build_systems().values()]
         self._shown = [Answered(system=name, file=(folder / f"strip-{name}.png").resolve()) for name in systems]
@@ -120,14 +119,14 @@ class _Again:
     def questions(self) -> Iterator[PoolTask]:
         """Yield the task to ask every system."""
         if not self._silent:
-            todo = bytes(int(index == self._found.case) for index in range(len(self._cases)))
-            yield UnitTask(index=0, source=self._found.source, ref=self._found.ref, todo=(todo,) * len(self._shown))
+            todo = bytes(int(index == self._case) for index in range(len(self._cases)))
+            yield UnitTask(index=0, source=self._source, ref=self._ref, todo=(todo,) * len(self._shown))
 
     def take(self, rows: list[Row], _unit: int) -> None:
         """Store records of the case, one per system."""
         for number, _, row, _ in rows:
             record = dict(zip(self._columns, row, strict=True))
-            self._judged[number] = sample_of(record, self._compared, kind="", place=self._found.case, file="")
+            self._judged[number] = sample_of(record, self._compared, kind="", place=self._case, file="")
 
     def left(self, task: UnitTask) -> UnitTask | None:
         """Return an unfinished task of a dead worker with the remaining systems."""
@@ -138,12 +137,12 @@ class _Again:
         """Return the task to draw the strips, with the results known by then."""
         strips = []
         for number, answer in enumerate(self._shown):
-            address = replace(self._cases[self._found.case], seed_id=self._shown_id)
+            address = replace(self._cases[self._case], seed_id=self._shown_id)
             title, detail = f"{address}  \N{MIDDLE DOT}  {answer.system}", ""
             if number in self._judged:
                 title, detail = self._judged[number].caption(answer.system)
-            strips.append(Strip(number, self._found.case, str(answer.file), title, detail))
-        return iter([StripTask(index=1, source=self._found.source, ref=self._found.ref, strips=tuple(strips))])
+            strips.append(Strip(number, self._case, str(answer.file), title, detail))
+        return iter([StripTask(index=1, source=self._source, ref=self._ref, strips=tuple(strips))])
 
     def answered(self) -> tuple[Answered, ...]:
         """Return every system's answer to the case."""

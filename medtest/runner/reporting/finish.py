@@ -39,7 +39,6 @@ from medtest.runner.reporting.frozen import STATED
 from medtest.runner.reporting.outcome import Limits, SystemOutcome
 from medtest.runner.reporting.software import versions
 from medtest.suite.model import Invocation
-from medtest.systems.base import System
 from medtest.systems.naming import identity
 
 if TYPE_CHECKING:
@@ -130,9 +129,6 @@ class Finisher:
                 write_part(folder, shard, self.prepared, self.invocation, finished=outcome.asked_finished)
             write_manifest(folder)
 
-    def _system(self, name: str) -> System:
-        return next(system for system in self.prepared.systems if system.name == name)
-
     def outcomes(self) -> tuple[SystemOutcome, ...]:
         """Return the outcome of each system."""
         return tuple(self._outcome(number) for number in range(len(self.ledgers)))
@@ -215,15 +211,11 @@ class Finisher:
             table = table.set_column(index, field, pa.array([row[name] for row in rows], field.type))
         return revised(table, oracle.revision) if oracle.from_records else table
 
-    def _reader_info(self) -> dict[str, Any]:
-        """Return the reader's information for ``run.json``; empty for a reader that is part of its oracle."""
-        reader = self.prepared.suite.build_reader()
-        return {} if reader is None or reader.of_oracle else {"reader": reader.about()}
-
     def _run_json(
         self, outcome: SystemOutcome, covers: Mapping[str, Any], *, device: str, layout: Layout
     ) -> dict[str, Any]:
-        suite = self.prepared.suite
+        suite, reader = self.prepared.suite, self.prepared.suite.build_reader()
+        system = next(system for system in self.prepared.systems if system.name == outcome.system)
         earlier = read_object(outcome.folder / RUN_FILE)
         ran = outcome.cases_executed > 0
         return {
@@ -232,7 +224,7 @@ class Finisher:
             "suite_version": suite.version,
             "system": outcome.record_name,
             "system_id": outcome.system,
-            "model": identity(self._system(outcome.system), folders=suite.privacy.seed_ids == "plain"),
+            "model": identity(system, folders=suite.privacy.seed_ids == "plain"),
             "digest": outcome.digest,
             "covers": covers,
             "finished_at": utc_now(),
@@ -246,7 +238,7 @@ class Finisher:
             "error_percent": outcome.error_percent,
             "seeds": len(self.prepared.plan.refs),
             "classes": {name: asdict(classes) for name, classes in self.prepared.classes.items()},
-            **self._reader_info(),
+            **({} if reader is None or reader.of_oracle else {"reader": reader.about()}),
             "notice": outcome.notice,
             "command": earlier.get("command", ""),
             "device": device if ran else earlier.get("device", device),

@@ -304,7 +304,9 @@ class Asker:
             else:
                 # Before anything is read from it: evidence must match the stored words.
                 words: Mapping[str, Any] = {
-                    name: redact(getattr(output, name)) for name in _WORDS if _has(output, name)
+                    name: redact(getattr(output, name))
+                    for name in _WORDS
+                    if isinstance(getattr(output, name, None), str)
                 }
                 answer = SystemAnswer(output=replace(output, **words), elapsed_ms=milliseconds)
                 content = None if self._stage is None else self._recorder.parts.content(share.open.seed, answer)
@@ -379,10 +381,6 @@ def _spent(answered: Asked) -> Mapping[str, float | None]:
     if answered.failed_usd is None:
         return {}
     return {"cost_usd": answered.failed_usd / len(answered.outputs), "attempts": float(answered.attempts)}
-
-
-def _has(output: object, name: str) -> bool:
-    return isinstance(getattr(output, name, None), str)
 
 
 def answer_seed(suite_seed: int, address: Address) -> int:

@@ -108,7 +108,9 @@ class Crafter:
             index: beside(self.parts.relations, opened.unit.cases, index, partial(self._from_batch, opened, place[0]))
             for index in (addresses if relation.gathers else ())
         }
-        return self.batch(relation, system, opened.seed, addresses, self._began(opened, place), images_beside)
+        return self.batch(
+            relation, system, opened.seed, addresses, partial(self.began, opened.task.index, place), images_beside
+        )
 
     def batch(
         self,
@@ -141,9 +143,6 @@ class Crafter:
         if cases:
             made_cases |= self._crafted(relation, system, seed, addresses, cases, began)
         return made_cases
-
-    def _began(self, opened: OpenUnit, place: Place) -> Callable[[], None]:
-        return lambda: self.began(opened.task.index, place)
 
     def _crafted(
         self,

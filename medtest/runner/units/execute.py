@@ -53,7 +53,10 @@ class UnitRunner:
         shared = self._make(opened, batch)
         start, _ = opened.unit.batches[batch]
         for share in shares:
-            cases = self._batch_for_system(opened, share, start, shared)
+            cases = [
+                self._made_for(opened, share, index) if case is None else case
+                for index, case in enumerate(shared, start)
+            ]
             answered = self._recorder.parts.read(opened.seed, self._answers(share, batch, cases))
             self._check_first(share, answered)
             is_lost = (share.system, 0) in opened.task.given_up
@@ -70,14 +73,6 @@ class UnitRunner:
         place = (share.system, 0)
         system = self._recorder.systems[share.system]
         return answers(system, cases[:1], lambda: self._recorder.outbox.begin(share.open.task.index, place))[0]
-
-    def _batch_for_system(
-        self, opened: OpenUnit, share: Share, start: int, shared: Sequence[MadeCase | None]
-    ) -> list[MadeCase]:
-        """Return the batch for one system, including cases crafted on it or reused for it."""
-        return [
-            self._made_for(opened, share, index) if case is None else case for index, case in enumerate(shared, start)
-        ]
 
     def _made_for(self, opened: OpenUnit, share: Share, index: int) -> MadeCase:
         """Return a case that is made for one system."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from medtest.core.errors import MedtestError
 from medtest.readers.base import KeptReader, Unreadable
-from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready
+from medtest.runner.pool.messages import Device, Failed, Gone, Job, Ready, TaskResult
 from medtest.runner.pool.process_worker import ProcessWorker
 from medtest.runner.pool.worker import Worker, end_all
 from medtest.runner.units.made_case import describe
@@ -46,19 +46,6 @@ class ReadTask:
 
     index: int
     contents: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadResult:
-    """Result of a reading process.
-
-    Attributes:
-        index: The task's number.
-        facts: For each content its facts, or the reason why there are none.
-    """
-
-    index: int
-    facts: tuple[Any, ...]
 
 
 class ReadingSession:
@@ -88,13 +75,13 @@ class ReadingSession:
             message = str(error) if expected else f"The suite's reader cannot be loaded: {describe(error)}"
             self._send(Failed(MedtestError(message)))
             return False
-        self._send(Ready(0))
+        self._send(Ready())
         return True
 
     def run(self, task: ReadTask) -> None:
         """Read a batch."""
         if self._reader is not None:
-            self._send(ReadResult(task.index, tuple(self._reader.facts(task.contents))))
+            self._send(TaskResult(task.index, tuple(self._reader.facts(task.contents))))
 
     def close(self) -> None:
         """Release the reader's resources."""
@@ -243,11 +230,11 @@ class ReadingStage:
                 worker.ready = True
                 self._lost = 0
                 worker.deadline = time.monotonic() + self._seconds if worker.tasks else None
-            case ReadResult():
+            case TaskResult():
                 worker.finished(message.index)
                 worker.deadline = time.monotonic() + self._seconds if worker.tasks else None
                 _, batch = self._given.pop(message.index)
-                for content, facts in zip(batch, message.facts, strict=True):
+                for content, facts in zip(batch, message.content, strict=True):
                     self._settle(content, facts)
             case Failed():
                 self._problem = str(message.error)

@@ -57,7 +57,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; the parent reports it
             self.send(Failed(_picklable_error(error, "a worker could not start")))
             return False
-        self.send(Ready(self._memory()))
+        self.send(Ready())
         return True
 
     def _load(self) -> None:

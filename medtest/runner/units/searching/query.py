@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from medtest.core.cases import Address, FollowUp, PreparedSeed
+from medtest.core.cases import FollowUp, PreparedSeed
 from medtest.relations.base import Relation
 from medtest.relations.series import on_any_image
-from medtest.runner.units.searching.outcomes import QueryOutcome
 
 
 class Over(Exception):
@@ -41,17 +38,3 @@ class ShownQuery:
         return on_any_image(
             self.relation, seed, lambda coloured: self.relation.follow_up(coloured, self.severity, self.rng)
         )
-
-
-class Search(Protocol):
-    """Search of one seed and relation."""
-
-    def query(self, number: int, earlier: Sequence[QueryOutcome], address: Address, suite_seed: int) -> ShownQuery:
-        """Return the change that a query shows; see :meth:`medtest.runner.units.searching.mildest.Mildest.query`.
-
-        Raises:
-            Over: There is nothing left to show.
-        """
-
-    def again(self, number: int) -> int:
-        """Count earlier showings of the same picture; 0 for a new one."""

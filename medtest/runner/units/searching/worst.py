@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,9 @@ class WorstSearch:
         study = self._opened(address, suite_seed)
         while self._told < number:
             if len(self._trials) == self._told:  # a search that continues: the draws of this query, without its answer
-                self._drawn_again(self._asked(study, replace(address, frame=self._told), suite_seed))
+                shown = self._asked(study, replace(address, frame=self._told), suite_seed)
+                with suppress(NotApplicable):
+                    shown.relation.sample(self._seed, shown.severity, shown.rng)
             self._record(study, earlier[self._told])
         return self._asked(study, address, suite_seed)
 
@@ -78,12 +81,6 @@ class WorstSearch:
         rng: np.random.Generator = SteeredGenerator(bits, lambda name: trial.suggest_float(name, 0.0, 1.0))
         relation, severity = self._strengths.relation_at(position)
         return ShownQuery(relation, severity, rng)
-
-    def _drawn_again(self, shown: ShownQuery) -> None:
-        try:
-            shown.relation.sample(self._seed, shown.severity, shown.rng)
-        except NotApplicable:
-            return
 
     def _record(self, study: optuna.Study, outcome: QueryOutcome) -> None:
         from optuna.trial import TrialState
