@@ -367,8 +367,8 @@ def _listed(names: Counter[str]) -> list[str]:
     return sorted(names.elements())
 
 
-def _sorted(triples: Counter[NamedTriple]) -> list[list[str]]:
-    return [list(triple) for triple in sorted(triples.elements())]
+def _sorted(names: Counter[NamedTriple] | Counter[NamedAttribute]) -> list[list[str]]:
+    return [list(group) for group in sorted(names.elements())]
 
 
 def alphabetical(attributes: Iterable[str]) -> tuple[str, ...]:

@@ -158,18 +158,14 @@ def _connected(path: Path, script: str) -> sqlite3.Connection:
         db.text_factory = lambda letters: letters.decode("utf-8", "replace")  # invalid UTF-8 matches no SHA-256
         check = db.execute("PRAGMA quick_check(1)").fetchone()
         if check is None or check[0] != "ok":
-            raise Damaged("fails SQLite's integrity check")
+            failed = sqlite3.DatabaseError("fails SQLite's integrity check")
+            failed.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise failed
         db.executescript(script)
     except BaseException:
         db.close()
         raise
     return db
-
-
-class Damaged(sqlite3.DatabaseError):
-    """Failed integrity check of the file."""
-
-    sqlite_errorcode = 11
 
 
 def damage(error: sqlite3.Error) -> str:

@@ -50,14 +50,13 @@ class RayCluster(Workplace):
     Attributes:
         start_seconds: Seconds until the cluster was available.
         joined_at: Time (``time.monotonic()``) of the last joining.
-        shared: True if all nodes seen so far share ``outputs``.
+        draws: True if all nodes seen so far share ``outputs``; otherwise pictures are drawn on this machine.
     """
 
     def __init__(self, settings: ExecutorBlock, outputs: Path, *, data: str = "") -> None:
         super().__init__()
         self.waiting = settings.ahead - 1
         self.outputs = outputs.resolve()
-        self.shared = True
         self.start_seconds = 0.0
         self.joined_at = 0.0
         self._settings, self._data = settings, data
@@ -113,11 +112,6 @@ class RayCluster(Workplace):
 
     # ------------------------------------------------------------------------------------------- interface of a
     # workplace
-
-    @property
-    def draws(self) -> bool:
-        """True if every node shares the run's folder; otherwise pictures are drawn on this machine."""
-        return self.shared
 
     def worker(self, job: Any, inbox: Inbox[tuple[Worker, Any]]) -> Worker:
         """Request an actor."""
@@ -222,7 +216,7 @@ class RayCluster(Workplace):
         self._check_node(facts)
         kept_folder, data = "", ""
         if not facts.shares:
-            self.shared = False
+            self.draws = False
             kept_folder = f"{facts.cache}/outputs"
             folders = [Path(folder).relative_to(self.outputs) for folder in job.folders]
             job = replace(

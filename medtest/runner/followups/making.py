@@ -201,9 +201,7 @@ class Making:
         if unit.entries:
             self.store.index.add(unit.source_key, unit.entries, unit.sizes, self.key)
         self.problems += unit.errors[: max(0, _SHOWN_ERRORS - len(self.problems))]
-        self._count(
-            made=unit.made, reused=unit.reused, skipped=unit.skipped, bytes=unit.written, errors=len(unit.errors)
-        )
+        self._count(**unit.counts, errors=len(unit.errors))
 
     def _count(self, **numbers: int) -> None:
         for name, number in numbers.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,20 +40,15 @@ class UnitMade:
         source_key: Key of the source.
         entries: (place, entry) pairs.
         sizes: (kind, SHA-256, bytes) of the files that the entries use.
-        made: New follow-ups.
-        reused: Follow-ups made earlier for another suite.
-        skipped: Cases without room.
-        written: Bytes written.
+        counts: Numbers of new follow-ups (``made``), of those ``reused`` from another suite, of cases without room
+            (``skipped``), and of the ``bytes`` written.
         errors: (shown address, error) of cases that failed.
     """
 
     source_key: str
     entries: tuple[tuple[int, Entry], ...]
     sizes: tuple[tuple[str, str, int], ...]
-    made: int
-    reused: int
-    skipped: int
-    written: int
+    counts: Mapping[str, int]
     errors: tuple[tuple[str, str], ...]
 
 
@@ -88,8 +84,7 @@ class _Unit:
         self._at = session
         self._task = task
         self._sizes: dict[tuple[Kind, str], int] = {}
-        self._written = 0
-        self._counts = {"made": 0, "reused": 0, "skipped": 0}
+        self._counts = {"made": 0, "reused": 0, "skipped": 0, "bytes": 0}
         self._errors: list[tuple[str, str]] = []
 
     def run(self) -> UnitMade:
@@ -111,9 +106,8 @@ class _Unit:
             source_key=source_key,
             entries=tuple(entries),
             sizes=tuple((kind, sha256, size) for (kind, sha256), size in sorted(self._sizes.items())),
-            written=self._written,
             errors=tuple(self._errors),
-            **self._counts,
+            counts=self._counts,
         )
 
     def _entries(self, loaded: LoadedSeed) -> list[tuple[int, Entry]]:
@@ -181,7 +175,7 @@ class _Unit:
             self._sizes[kind, sha256] = size
             return
         content = encode(kind, pixels)
-        self._written += self._at.store.files.put_bytes(kind, sha256, content)
+        self._counts["bytes"] += self._at.store.files.put_bytes(kind, sha256, content)
         self._sizes[kind, sha256] = len(content)
 
     def _failed(self, address: Address, reason: str) -> None:

@@ -55,12 +55,17 @@ _TITLE, _TEXT = ImageFont.load_default(17), ImageFont.load_default(14)
 _SMALL_TEXT, _SMALL_LINE = ImageFont.load_default(11), 14
 
 
-def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tuple[str, ...]:
+def draw_strips(parts: Parts, systems: dict[int, System], task: StripTask) -> tuple[str, ...]:
     """Make cases of one seed again and draw them; called in a worker.
 
     Answers stored in the run's folder are drawn. Without them the systems are asked about the source and the follow-up
     alone, not about their whole batches, so that an outline may differ from the scored one by pixels exactly at the
     threshold.
+
+    Args:
+        parts: The suite's parts.
+        systems: The systems by number, each opened when it is first looked up.
+        task: The pictures to draw.
 
     Returns:
         Descriptions of pictures that could not be drawn.
@@ -100,13 +105,14 @@ def draw_strips(parts: Parts, systems: Sequence[System], task: StripTask) -> tup
             pixels=parts.pixels,
         )
         save(picture, Path(strip.file))
+    volumes = task.volumes if is_volume(seed) else ()
+    every = [systems[number] for number in range(len(parts.suite.systems))] if task.montages or volumes else []
     for montage in task.montages:
-        _draw_montage(systems, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
-    if task.volumes and is_volume(seed):
-        drawn_systems = shown_systems(systems)
-        for volume in task.volumes:
-            case = parts.make(seed, cases[volume.case])
-            draw_volume(seed, case, drawn_systems, [_ask(system, case) for system in drawn_systems], volume)
+        _draw_montage(every, seed, montage, [parts.make(seed, cases[index]) for index in montage.cases])
+    drawn_systems = shown_systems(every)
+    for volume in volumes:
+        case = parts.make(seed, cases[volume.case])
+        draw_volume(seed, case, drawn_systems, [_ask(system, case) for system in drawn_systems], volume)
     return ()
 
 

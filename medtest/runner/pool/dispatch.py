@@ -190,18 +190,14 @@ class Dispatcher:
         self.started = max(self.started, active)
 
     def _step(self) -> None:
-        try:
-            worker, message = self._inbox.get(timeout=_TICK)
-        except queue.Empty:
-            pass
-        else:
+        seconds = _TICK
+        while True:
+            try:
+                worker, message = self._inbox.get(timeout=seconds)
+            except queue.Empty:
+                break
             self._take(worker, message)
-            while True:
-                try:
-                    worker, message = self._inbox.get_nowait()
-                except queue.Empty:
-                    break
-                self._take(worker, message)
+            seconds = 0.0
         self._kill_overdue()
         self._workplace.check()
         self._tick()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from typing import Any
@@ -41,11 +40,6 @@ class LocalWorker(Worker):
     @deadline.setter
     def deadline(self, _: float | None) -> None:
         return
-
-    @property
-    def pid(self) -> int:
-        """Process id of the program."""
-        return os.getpid()
 
     def _work(self, job: Job) -> None:
         threads = cv2.getNumThreads()

@@ -22,19 +22,16 @@ class Workplace:
 
     Attributes:
         waiting: Number of tasks queued at a worker behind its current one.
+        draws: True if workers can draw pictures: the files they write appear in the run's folder.
         notices: Lines for the user.
     """
 
     waiting: int = 0
+    draws: bool = True
 
     def __init__(self, *, in_process: bool = False) -> None:
         self.notices: list[str] = []
         self._in_process = in_process
-
-    @property
-    def draws(self) -> bool:
-        """True if workers can draw pictures: the files they write appear in the run's folder."""
-        return True
 
     def open(self) -> None:
         """Prepare the workplace.

@@ -127,27 +127,24 @@ class TerminalLine:
     """Progress bar with finished cases, violations, errors and the remaining time, on standard error."""
 
     def __init__(self) -> None:
-        self._bar: RichProgress | None = None
-        self._task: TaskID | None = None
+        self._bar: tuple[RichProgress, TaskID] | None = None
         self._pace = TimeLeft(lambda: time.monotonic())
         self._phase: Status | None = None
 
     def update(self, count: Count) -> None:
         """Show the progress."""
-        if self._bar is None or self._task is None:
-            self._start(count)
-        if self._bar is not None and self._task is not None:
-            from rich.markup import escape
+        from rich.markup import escape
 
-            self._bar.update(
-                self._task,
-                completed=count.done,
-                total=count.total,
-                violations=count.violations,
-                errors=f" · [red]{count.errors:,} errors[/]" if count.errors else "",
-                left=self._pace.left(count),
-                calls=f" · {escape(count.calls)}" if count.calls else "",
-            )
+        bar, task = self._bar = self._bar or self._started(count)
+        bar.update(
+            task,
+            completed=count.done,
+            total=count.total,
+            violations=count.violations,
+            errors=f" · [red]{count.errors:,} errors[/]" if count.errors else "",
+            left=self._pace.left(count),
+            calls=f" · {escape(count.calls)}" if count.calls else "",
+        )
 
     def phase(self, name: str) -> None:
         """Show the name of the phase below the last line until it ends."""
@@ -169,17 +166,18 @@ class TerminalLine:
     def close(self) -> None:
         """Keep the last line on the screen."""
         if self._bar is not None:
-            self._bar.stop()
+            self._bar[0].stop()
             self._bar = None
         if self._phase is not None:
             self._phase.stop()
             self._phase = None
 
-    def _start(self, count: Count) -> None:
+    @staticmethod
+    def _started(count: Count) -> tuple[RichProgress, TaskID]:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
-        self._bar = Progress(
+        bar = Progress(
             BarColumn(bar_width=30),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} cases"),
             TextColumn("· {task.fields[violations]:,} violations{task.fields[errors]}"),
@@ -187,10 +185,8 @@ class TerminalLine:
             console=Console(stderr=True),
             refresh_per_second=4,
         )
-        self._bar.start()
-        self._task = self._bar.add_task(
-            "", total=count.total, violations=0, errors="", left="loading the systems", calls=""
-        )
+        bar.start()
+        return bar, bar.add_task("", total=count.total, violations=0, errors="", left="loading the systems", calls="")
 
 
 def choose_progress(*, quiet: bool) -> Progress:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import overload
 
 import cv2
 import psutil
@@ -66,9 +65,9 @@ class Session:
         self.send(Device(device))
         self._build()
         self._systems = list(job.suite.build_systems().values())
-        self._shown = _SystemsAsNeeded(self._systems, lambda number: self._open_system(number, device))
-        if not job.as_needed:
-            list(self._shown)
+        self._opened = _OpenedSystems(lambda number: self._open_system(number, device))
+        for number in range(len(self._systems)) if not job.as_needed else ():
+            self._opened[number]
         try:
             shared = Path(job.shared) if job.shared else None
             self.parts.open_reader(device=device, threads=job.threads, shared=shared, cache=job.cache)
@@ -89,10 +88,10 @@ class Session:
         )
         self._units = UnitRunner(recorder, self._crafter(device, outbox) if crafts and not job.as_needed else None)
 
-    def _open_system(self, number: int, device: str) -> None:
+    def _open_system(self, number: int, device: str) -> System:
         job, system = self._job, self._systems[number]
         if draws_calls(system) and not job.folders:
-            return  # only pictures are drawn, for which no system is asked
+            return system  # only pictures are drawn, for which no system is asked
         try:
             if draws_calls(system):
                 system.keep_in(Path(job.folders[number]), Path(job.shared), budget=job.budget, cache=job.cache)
@@ -100,6 +99,7 @@ class Session:
         except Exception as error:
             raise _picklable_error(error, f"The system {system.record_name!r} cannot be loaded") from error
         self._use_threads(device)
+        return system
 
     def _use_threads(self, device: str) -> None:
         torch = sys.modules.get("torch")
@@ -197,7 +197,7 @@ class Session:
             from medtest.runner.pictures.strips import draw_strips
 
             try:
-                errors = draw_strips(self.parts, self._shown, task)
+                errors = draw_strips(self.parts, self._opened, task)
             except OutputProblem as error:  # a full disk is not the system's fault; the next call draws them
                 errors = (str(error),)
         self.send(Done(task.index, self._memory(), errors))
@@ -206,7 +206,7 @@ class Session:
         """Close the systems after the last task."""
         if self._asking is not None:
             self._asking.close()
-        closing = [system.close for system in (*self._shown.opened(), *self._extra)]
+        closing = [system.close for system in (*self._opened.values(), *self._extra)]
         closing += [] if self.parts.reader is None else [self.parts.reader.close]
         for close in closing:
             with suppress(Exception):  # all records are safe; a system that fails to close does no harm
@@ -217,37 +217,16 @@ class Session:
         return int(self._process.memory_info().rss) if self._own_process else 0
 
 
-class _SystemsAsNeeded(Sequence[System]):
-    """Systems that are opened at their first use.
+class _OpenedSystems(dict[int, System]):
+    """Systems by number, which are opened at their first use."""
 
-    Args:
-        systems: The systems.
-        open_one: Opens a system by its number.
-    """
+    def __init__(self, open_one: Callable[[int], System]) -> None:
+        super().__init__()
+        self._open = open_one
 
-    def __init__(self, systems: Sequence[System], open_one: Callable[[int], None]) -> None:
-        self._systems, self._open = systems, open_one
-        self._opened: dict[int, System] = {}
-
-    def __len__(self) -> int:
-        return len(self._systems)
-
-    @overload
-    def __getitem__(self, index: int) -> System: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[System]: ...
-    def __getitem__(self, index: int | slice) -> System | Sequence[System]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        if index not in self._opened:
-            system = self._systems[index]
-            self._open(index)
-            self._opened[index] = system
-        return self._opened[index]
-
-    def opened(self) -> list[System]:
-        """Return the opened systems."""
-        return [*self._opened.values()]
+    def __missing__(self, number: int) -> System:
+        self[number] = self._open(number)
+        return self[number]
 
 
 def _picklable_error(error: Exception, context: str) -> Exception:
