@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from medtest.cli.run.plan_view import duration
+from medtest.api.stops import duration
 from medtest.cli.terminal import console, say
 from medtest.core.errors import ExitCode, NotTracked
 from medtest.core.files.paths import path_from_here
@@ -89,7 +89,7 @@ def _print_results(
     executed = sum(system.cases_executed for system in outcome.systems)
     reused = sum(system.cases_reused for system in outcome.systems)
     cases = "case" if executed == 1 else "cases"
-    done = f"{executed:,} {cases} run in {duration(outcome.seconds)}" if executed else "No case to run"
+    done = f"{executed:,} {cases} run in {duration(max(1.0, outcome.seconds))}" if executed else "No case to run"
     were = "was" if reused == 1 else "were"
     say(out, done + (f"; {reused:,} {were} finished before" if reused else "") + ".")
     for material in ended.materials:

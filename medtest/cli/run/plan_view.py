@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from medtest.api.stops import duration
 from medtest.core.cases import UNCHANGED
 from medtest.core.oracles.criteria import NO_THRESHOLD
 from medtest.results.cube.intervals import wilson_ends
@@ -49,7 +50,7 @@ def _crafting(plan: Outline) -> tuple[str, ...]:
 def _time(plan: Outline) -> str:
     if any(system.asked and not system.timed for system in plan.systems):
         return "Duration unknown: it depends on the model, and no run was timed yet"
-    about = f"About {duration(plan.seconds)} without earlier results"
+    about = f"About {duration(max(1.0, plan.seconds))} without earlier results"
     if all(system.timed for system in plan.systems):
         return about
     return f"{about} (assuming {DEFAULT_MS:.0f} ms per case until a run is timed)"
@@ -161,12 +162,3 @@ def _criterion(plan: Outline) -> str:
         changed = _CHANGED[primary.score][primary.against == "source"]
         text = f"Violation: {changed}, against {against}"
     return text + (f"; {gates} gate{'s' if gates > 1 else ''}" if gates else "; no gate")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in a readable unit."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:.1f} h"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from medtest.api.stops import duration
 from medtest.runner.reporting.outcome import Count, Progress
 
 if TYPE_CHECKING:
@@ -64,12 +65,7 @@ class TimeLeft:
         rate = self.rate(count)
         if not rate:
             return "running" if count.done > count.reused else "loading the systems"
-        seconds = (count.total - count.done) / rate
-        if seconds < 90:
-            return f"{seconds:.0f} s left"
-        if seconds < 5400:
-            return f"{seconds / 60:.0f} min left"
-        return f"{seconds / 3600:.1f} h left"
+        return f"{duration((count.total - count.done) / rate)} left"
 
 
 class LogLines:
