@@ -99,7 +99,7 @@ def test_a_file_that_comes_back_is_the_one_that_was_sent(tmp_path: Path) -> None
 
 
 def _cluster(tmp_path: Path, **more: Any) -> RayCluster:
-    return RayCluster(ExecutorBlock(**more), tmp_path / "outputs")
+    return RayCluster(ExecutorBlock().model_copy(update=more), tmp_path / "outputs")
 
 
 def _facts(**more: Any) -> NodeFacts:
