@@ -33,7 +33,7 @@ KILLS = int(os.environ.get("MEDTEST_KILLS", "3"))
 RUN = ("suite=medvqa", "model=openai_compatible", "model_name=simulated", "limit=1", "relations=[unchanged,blur,text]")
 
 
-def started(home: Path, *typed: str, fresh: bool = False, **environment: str) -> Program | subprocess.Popen[str]:
+def start_run(home: Path, *typed: str, fresh: bool = False, **environment: str) -> Program | subprocess.Popen[str]:
     """Start a run: a fork of a process that has its libraries, or a fresh interpreter."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MEDTEST_HOME": str(home), **environment}
     line = [str(ROOT / "run.py"), *RUN, f"systems.openai_compatible.max_in_flight={IN_FLIGHT}", *typed]
@@ -43,7 +43,7 @@ def started(home: Path, *typed: str, fresh: bool = False, **environment: str) ->
     return subprocess.Popen([sys.executable, *line], stdout=pipe, stderr=pipe, text=True, env=env, cwd=ROOT)
 
 
-def ended(process: Program | subprocess.Popen[str]) -> tuple[int | None, str]:
+def wait_for(process: Program | subprocess.Popen[str]) -> tuple[int | None, str]:
     out, err = process.communicate(timeout=280)
     assert "Traceback" not in err, err
     return process.returncode, out + err
@@ -53,7 +53,7 @@ def ledger_of(home: Path) -> Path | None:
     return next(iter(home.glob("outputs/medvqa/*/*/ledger.sqlite")), None)
 
 
-def kept(home: Path) -> int:
+def count_stored(home: Path) -> int:
     path = ledger_of(home)
     if path is None:
         return 0
@@ -86,24 +86,24 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
     draw = random.Random(6)
     with serving(Faults(latency=0.05, jitter=0.05)) as server:
         where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
-        code, text = ended(started(tmp_path / "whole", *where))
+        code, text = wait_for(start_run(tmp_path / "whole", *where))
         assert code in (0, 1), text
         whole = records(tmp_path / "whole")
         received = server.counts["received"]
         server.answered.clear()
         home = tmp_path / "killed"
         for _ in range(KILLS):
-            goal = kept(home) + draw.randint(1, max(3, received // (2 * KILLS)))
-            process = started(home, *where)
+            goal = count_stored(home) + draw.randint(1, max(3, received // (2 * KILLS)))
+            process = start_run(home, *where)
             until = time.monotonic() + 120
-            while kept(home) < goal and process.poll() is None and time.monotonic() < until:
+            while count_stored(home) < goal and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.02)
             assert process.poll() is None, "it ended before it was killed"
             time.sleep(0.1 * draw.random())
             with own_workers_end(process):
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
-        code, text = ended(started(home, *where))
+        code, text = wait_for(start_run(home, *where))
         assert code in (0, 1), text
         answered = dict(server.answered)
     pd.testing.assert_frame_equal(records(home), whole, check_exact=True)
@@ -116,15 +116,15 @@ def test_killed_runs_resume_to_equal_records(tmp_path: Path) -> None:
     assert totals.under_way == 0
 
 
-def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int | None, str]:
+def interrupt_run(home: Path, number: signal.Signals, *where: str, after: int = 12) -> tuple[int | None, str]:
     """Start a run, signal it after a number of stored answers, and return code and output."""
-    process = started(home, *where)
+    process = start_run(home, *where)
     until = time.monotonic() + 120
-    while kept(home) < after and process.poll() is None and time.monotonic() < until:
+    while count_stored(home) < after and process.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it was signalled"
     process.send_signal(number)
-    return ended(process)
+    return wait_for(process)
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def interrupted(home: Path, number: signal.Signals, *where: str, after: int = 12
 def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> None:
     with serving(Faults(latency=0.3)) as server:
         where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
-        code, text = ended(started(tmp_path / "whole", *where))
+        code, text = wait_for(start_run(tmp_path / "whole", *where))
         assert code in (0, 1), text
         received = server.counts["received"]
         server.set(Faults(latency=0.3))
@@ -140,7 +140,7 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
         server.answered.clear()
         home = tmp_path / "stopped"
         for number, after in ((signal.SIGINT, 12), (signal.SIGTERM, 40)):
-            code, text = interrupted(home, number, *where, after=after)
+            code, text = interrupt_run(home, number, *where, after=after)
             assert code == 130, text
             assert "interrupted after" in text
             assert "possibly billed" not in text
@@ -151,7 +151,7 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
                 totals = ledger.totals()
             assert totals.lost == 0
             assert after <= totals.calls == totals.outcomes == server.counts["received"] < received
-        code, text = ended(started(home, *where))
+        code, text = wait_for(start_run(home, *where))
         assert code in (0, 1), text
         assert server.counts["received"] == received
         assert max(server.answered.values()) == 1
@@ -163,8 +163,8 @@ def test_an_interrupt_loses_no_call_and_the_next_run_goes_on(tmp_path: Path) -> 
 def test_a_second_interrupt_ends_at_once_and_the_ledger_counts_lost_calls(tmp_path: Path) -> None:
     with serving(Faults()) as server:
         where = (f"base_url={server.base_url}", "cache=off", "tracking=none")
-        process = started(tmp_path, *where)
-        while kept(tmp_path) < 5 and process.poll() is None:
+        process = start_run(tmp_path, *where)
+        while count_stored(tmp_path) < 5 and process.poll() is None:
             time.sleep(0.02)
         server.set(Faults(latency=3600.0))
         time.sleep(1.0)
@@ -172,7 +172,7 @@ def test_a_second_interrupt_ends_at_once_and_the_ledger_counts_lost_calls(tmp_pa
         time.sleep(1.5)
         assert process.poll() is None, "the first one waits for what is under way"
         process.send_signal(signal.SIGINT)
-        code, text = ended(process)
+        code, text = wait_for(process)
     assert code == 130, text
     assert re.search(r"[1-8] of \d+ calls without an answer, possibly billed", text)
     path = ledger_of(tmp_path)
@@ -187,14 +187,14 @@ def test_budgets_end_a_run_with_their_own_code_and_are_raised(tmp_path: Path) ->
     price = "systems.openai_compatible.prices={simulated: {input: 1.0, output: 10.0}}"
     with serving() as server:
         where = (f"base_url={server.base_url}", "tracking=none", price)
-        code, text = ended(started(tmp_path, *where, "budget.max_calls=20"))
+        code, text = wait_for(start_run(tmp_path, *where, "budget.max_calls=20"))
         assert code == 5, text
         assert server.counts["received"] == 20
         assert re.search(r"budget\.max_calls=20 is reached", text)
-        code, text = ended(started(tmp_path, *where, "budget.max_usd=0.001"))
+        code, text = wait_for(start_run(tmp_path, *where, "budget.max_usd=0.001"))
         assert code == 5, text
         assert re.search(r"budget\.max_usd=0\.001 is reached", text)
-        code, text = ended(started(tmp_path, *where, "budget.max_usd=5", "budget.max_calls=1000"))
+        code, text = wait_for(start_run(tmp_path, *where, "budget.max_usd=5", "budget.max_calls=1000"))
         assert code in (0, 1), text
         assert server.counts["received"] == len(records(tmp_path))
 
@@ -212,14 +212,14 @@ def test_a_key_and_the_pictures_are_nowhere(tmp_path: Path) -> None:
     shown: list[str] = []
     with serving(Faults(key=CANARY, latency=0.05), answer=answer) as server:
         where = (f"base_url={server.base_url}", "systems.openai_compatible.key_variable=OUR_MODEL_KEY")
-        process = started(tmp_path, *where, fresh=True, OUR_MODEL_KEY=CANARY)
+        process = start_run(tmp_path, *where, fresh=True, OUR_MODEL_KEY=CANARY)
         while process.poll() is None and len(shown) < 2000:
             shown += [" ".join(p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
-        code, text = ended(process)
+        code, text = wait_for(process)
         assert code in (0, 1), text
-        wrong = ended(started(tmp_path, *where, "fresh=true", "cache=off", "limit=1", OUR_MODEL_KEY=CANARY + "x"))
+        wrong = wait_for(start_run(tmp_path, *where, "fresh=true", "cache=off", "limit=1", OUR_MODEL_KEY=CANARY + "x"))
     assert any("run.py" in line for line in shown)
     assert any(path.suffix == ".db" or "mlruns" in path.parts for path in tmp_path.rglob("*"))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def typed(base_url: str, *more: str) -> list[str]:
+def make_command(base_url: str, *more: str) -> list[str]:
     return [*RUN, f"base_url={base_url}", "tracking=none", "quiet=true", *more]
 
 
@@ -72,7 +72,7 @@ def test_the_destination_of_images_is_printed_before_the_first_call(
         return default_answer(body)
 
     with serving(answer=answer) as server:
-        assert main(typed(server.base_url)) == 0
+        assert main(make_command(server.base_url)) == 0
     assert "asks simulated at 127.0.0.1" in before[0]
     assert "images stay on this machine" in before[0]
     assert "images stay" not in capsys.readouterr().out, "once is enough"
@@ -83,7 +83,7 @@ def test_an_empty_account_ends_a_run_and_the_same_command_goes_on(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serving(Faults(credit=30, latency=0.02)) as server:
-        assert main(typed(server.base_url)) == 5
+        assert main(make_command(server.base_url)) == 5
         output = capsys.readouterr().out
         assert output.count("the account has no credit") == 1
         assert "Exit code 5" in output
@@ -91,7 +91,7 @@ def test_an_empty_account_ends_a_run_and_the_same_command_goes_on(
         assert not (first.verdict == "ERROR").any()
         assert 0 < len(first) <= server.counts["answered"]
         server.set(Faults())
-        assert main(typed(server.base_url)) == 0
+        assert main(make_command(server.base_url)) == 0
         assert server.counts["answered"] == CASES, "nothing that was answered is asked again"
     last = records(home)
     assert len(last) == CASES
@@ -102,10 +102,10 @@ def test_an_empty_account_ends_a_run_and_the_same_command_goes_on(
 def test_no_server_at_the_address_is_one_message(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with serving() as server:
         base_url, port = server.base_url, server.port
-    assert main(typed(base_url)) == 2
+    assert main(make_command(base_url)) == 2
     output = "".join(capsys.readouterr())
     assert output.count("whether the server is running") == 1
     assert "Traceback" not in output
     with serving(port=port):
-        assert main(typed(base_url)) == 0
+        assert main(make_command(base_url)) == 0
     assert not (records(home).verdict == "ERROR").any()

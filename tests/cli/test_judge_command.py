@@ -129,7 +129,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 ASKED = ("polyps", "text", "procedure", "easy")
 
 
-def typed(server: Talking, *more: str) -> list[str]:
+def make_command(server: Talking, *more: str) -> list[str]:
     chosen = ",".join(f"question:{item}" for item in ASKED)
     return [
         *("suite=medvqa", "model=openai_compatible", f"base_url={server.base_url}", "model_name=seer", "limit=3"),
@@ -154,14 +154,14 @@ def table(folder: Path, name: str) -> pd.DataFrame:
 def test_a_judge_reads_answers_that_medtest_cannot(
     home: Path, server: Talking, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(typed(server)) == 0
+    assert main(make_command(server)) == 0
     own = folder_of(home)
     before = {path.name: path.read_bytes() for path in (own / "tables").iterdir()}
     records = (own / "records.parquet").read_bytes()
     unread = table(own, "answer_states.csv").set_index(["item", "relation"])["unparsed"]
     capsys.readouterr()
 
-    assert main([*typed(server), *judge(server)]) == 0
+    assert main([*make_command(server), *judge(server)]) == 0
     shown = capsys.readouterr().out
     assert "vllm/reader" in shown
     assert "no image" in shown
@@ -212,20 +212,20 @@ def test_a_judge_reads_answers_that_medtest_cannot(
     # again: nothing is asked, neither the model nor the judge; another run's judge takes the answers kept by content
     judged_before = len(server.judged)
     capsys.readouterr()
-    assert main([*typed(server), *judge(server)]) == 0
+    assert main([*make_command(server), *judge(server)]) == 0
     assert len(server.judged) == judged_before
-    assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
+    assert "(nothing was paid this time: all replies were stored)" in printed_text(capsys)
     (own / "judge.sqlite").unlink()
-    assert main([*typed(server), *judge(server)]) == 0
+    assert main([*make_command(server), *judge(server)]) == 0
     assert len(server.judged) == judged_before
     # without the judge the run's own tables are as they were
-    assert main(typed(server)) == 0
+    assert main(make_command(server)) == 0
     assert {path.name: path.read_bytes() for path in (own / "tables").iterdir()} == before
 
 
 @pytest.mark.slow
 def test_python_asks_the_judge_like_the_command_line(home: Path, server: Talking) -> None:
-    line = [word for word in typed(server, *judge(server)) if not word.startswith(("suite=", "limit=", "only="))]
+    line = [word for word in make_command(server, *judge(server)) if not word.startswith(("suite=", "limit=", "only="))]
     only = ["question:polyps", "question:text"]
     result = medtest.run("medvqa", home=home, limit=1, only=only, quiet=True, overrides=line)
     assert len(server.judged) > 1
@@ -240,13 +240,13 @@ def test_python_asks_the_judge_like_the_command_line(home: Path, server: Talking
 def test_a_judges_budget_and_a_silent_judge_cost_no_results(
     home: Path, server: Talking, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*typed(server), *judge(server, "judge.max_calls=1")]) == 5
+    assert main([*make_command(server), *judge(server, "judge.max_calls=1")]) == 5
     shown = capsys.readouterr().out
     assert "judge.max_calls=1 is reached" in shown
     assert "budget.max_calls" not in shown
     (view,) = (folder_of(home) / VIEWS).iterdir()
     assert len(table(view, "answers_judged.csv")) == 1
-    assert main([*typed(server), *judge(server, "judge.max_calls=100")]) == 0
+    assert main([*make_command(server), *judge(server, "judge.max_calls=100")]) == 0
     assert len(table(view, "answers_judged.csv")) > 3
 
     with Talking() as nobody:
@@ -256,13 +256,13 @@ def test_a_judges_budget_and_a_silent_judge_cost_no_results(
     patient.mkdir(parents=True)
     (patient / "hasty.yaml").write_text("use: vllm\nattempts: 1\n", encoding="utf-8")
     more = [word.replace("use=vllm", "use=hasty") for word in more]
-    assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 2
+    assert main([*make_command(server), *more, "--config-dir", str(home / "conf")]) == 2
     assert "whether the server is running" in capsys.readouterr().out
 
     # A judge that breaks each time: its view stands on what medtest reads itself, and the exit code says so.
     with serving(Faults(error=1.0)) as broken:
         more = ["judge.use=hasty", f"judge.base_url={broken.base_url}", "judge.model_name=reader"]
-        assert main([*typed(server), *more, "--config-dir", str(home / "conf")]) == 3
+        assert main([*make_command(server), *more, "--config-dir", str(home / "conf")]) == 3
     shown = capsys.readouterr().out
     assert "gave no reading of" in shown
     assert "a judge read no answer" in shown
@@ -275,10 +275,10 @@ def test_the_cost_of_a_judge_is_in_plan_console_table_report_and_mlflow(
     own = home / "conf" / "model"
     own.mkdir(parents=True)
     (own / "paid.yaml").write_text("use: vllm\nprices: {reader: {input: 100.0, output: 1000.0}}\n", encoding="utf-8")
-    line = [*typed(server), *judge(server), "--config-dir", str(home / "conf")]
+    line = [*make_command(server), *judge(server), "--config-dir", str(home / "conf")]
     line = ["judge.use=paid" if word == "judge.use=vllm" else word for word in line]
     assert main([*line, "plan=true"]) == 0
-    planned = re.search(r"One call for each such answer, at most .*: \$(\d+\.\d+)\.", printed(capsys))
+    planned = re.search(r"One call for each such answer, at most .*: \$(\d+\.\d+)\.", printed_text(capsys))
     # 512 tokens back at 1000 dollars a million are 0.512; what is sent comes on top of it.
     assert planned is not None
     assert 0.512 < float(planned[1]) < 0.7
@@ -286,7 +286,7 @@ def test_the_cost_of_a_judge_is_in_plan_console_table_report_and_mlflow(
     assert main(line) == 0
     # The server counts 100 tokens in and 10 out for each: 0.01 + 0.01 dollars.
     paid = 0.02 * len(server.judged)
-    assert f"{len(server.judged)} calls, ${paid:.4f})" in printed(capsys)
+    assert f"{len(server.judged)} calls, ${paid:.4f})" in printed_text(capsys)
     (view,) = (folder_of(home) / VIEWS).iterdir()
     assert table(view, "answers_judged.csv")["judge_cost_usd"].tolist() == [pytest.approx(paid)] * len(server.judged)
     assert f"The readings cost ${paid:,.4f}" in (view / "report.html").read_text(encoding="utf-8")
@@ -294,10 +294,10 @@ def test_the_cost_of_a_judge_is_in_plan_console_table_report_and_mlflow(
         logged = db.execute("SELECT value FROM metrics WHERE key = 'cost/judge_usd'").fetchall()
     assert [value for (value,) in logged] == [pytest.approx(paid)]
     assert main(line) == 0
-    assert "(nothing was paid this time: all replies were stored)" in printed(capsys)
+    assert "(nothing was paid this time: all replies were stored)" in printed_text(capsys)
 
 
-def printed(capsys: pytest.CaptureFixture[str]) -> str:
+def printed_text(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the printed output without line breaks."""
     return " ".join(capsys.readouterr().out.split())
 

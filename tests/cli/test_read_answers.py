@@ -45,7 +45,7 @@ def run(*tokens: str) -> tuple[int, str]:
     return result.exit_code, " ".join(result.output.split())
 
 
-def written(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -57,7 +57,7 @@ def test_every_answer_gets_value_state_and_stage(tmp_path: Path, delimiter: str,
     code, output = run(
         str(table(tmp_path / "a.csv", delimiter=delimiter, encoding=encoding)), "--out", str(tmp_path / "read.csv")
     )
-    rows = written(tmp_path / "read.csv")
+    rows = read_rows(tmp_path / "read.csv")
     assert code == 0
     assert [(row["value"], row["state"], row["result"]) for row in rows] == [row[3:] for row in ROWS]
     assert [row["stage"] for row in rows] == ["" if row[4] == "unparsed" else "rules" for row in ROWS]
@@ -74,7 +74,7 @@ def test_without_expected_values_states_are_counted(tmp_path: Path) -> None:
     path.write_text("answer,question\nzwei Polypen,polyps\nunklar!,polyps\n", encoding="utf-8")
     code, output = run(str(path), "--out", str(tmp_path / "read.csv"))
     assert code == 0
-    assert [(row["value"], row["state"]) for row in written(tmp_path / "read.csv")] == [
+    assert [(row["value"], row["state"]) for row in read_rows(tmp_path / "read.csv")] == [
         ("2", "answered"),
         ("", "unparsed"),
     ]
@@ -88,7 +88,7 @@ def test_a_written_table_can_be_read_again_as_expected(tmp_path: Path) -> None:
     with again.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("question", "answer", "expected"))
-        for row, expected_row in zip(written(tmp_path / "read.csv"), ROWS, strict=True):
+        for row, expected_row in zip(read_rows(tmp_path / "read.csv"), ROWS, strict=True):
             writer.writerow((expected_row[0], expected_row[1], row["value"] or row["state"]))
     _, output = run(str(again), "--out", str(tmp_path / "again_read.csv"))
     assert "12 (100.0 %" in output

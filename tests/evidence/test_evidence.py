@@ -170,8 +170,8 @@ def test_the_pdf_opens_and_has_the_chapters_as_bookmarks(home: Path, tmp_path: P
     assert (tmp_path / "file.html").is_file()
     content = (tmp_path / "file.pdf").read_bytes()
     assert content.startswith(b"%PDF-") and content.rstrip().endswith(b"%%EOF")
-    objects = b"\n".join(_inflated(content))
-    titles = [_decoded(title) for title in re.findall(rb"/Title ?(\(.*?[^\\]\)|<[0-9a-fA-F]+>)", objects, re.DOTALL)]
+    objects = b"\n".join(_inflate(content))
+    titles = [_decode(title) for title in re.findall(rb"/Title ?(\(.*?[^\\]\)|<[0-9a-fA-F]+>)", objects, re.DOTALL)]
     numbered = [f"{number} {title}" for number, title in enumerate(TITLES, start=1)]
     assert [title for title in titles if title in numbered] and set(numbered) <= set(titles)
     boxes = {tuple(round(float(side)) for side in box.split()) for box in re.findall(rb"/MediaBox ?\[(.*?)\]", objects)}
@@ -179,7 +179,7 @@ def test_the_pdf_opens_and_has_the_chapters_as_bookmarks(home: Path, tmp_path: P
     assert b"/URI (http" not in objects
 
 
-def _inflated(content: bytes) -> Iterator[bytes]:
+def _inflate(content: bytes) -> Iterator[bytes]:
     """Yield a PDF and the content of its compressed streams."""
     yield content
     for match in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", content, re.DOTALL):
@@ -189,7 +189,7 @@ def _inflated(content: bytes) -> Iterator[bytes]:
             continue
 
 
-def _decoded(title: bytes) -> str:
+def _decode(title: bytes) -> str:
     raw = bytes.fromhex(title[1:-1].decode()) if title.startswith(b"<") else title[1:-1]
     return raw.decode("utf-16") if raw.startswith(b"\xfe\xff") else raw.decode("latin-1")
 
@@ -199,7 +199,7 @@ def make_key(path: Path) -> Path:
     return path
 
 
-def checked(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str]:
+def run_check(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[int, str]:
     capsys.readouterr()
     code = run_app(["check", *map(str, tokens)])
     return code, capsys.readouterr().out
@@ -207,11 +207,11 @@ def checked(capsys: pytest.CaptureFixture[str], *tokens: str | Path) -> tuple[in
 
 def test_check_finds_a_tampered_file_of_a_run(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = folder_of(home)
-    assert checked(capsys, folder)[0] == 0
+    assert run_check(capsys, folder)[0] == 0
     with (folder / "tables" / "efr.csv").open("a") as file:
         file.write("1\n")
     (folder / "report.html").unlink()
-    code, output = checked(capsys, folder)
+    code, output = run_check(capsys, folder)
     assert code == 1
     assert "changed: tables/efr.csv" in output and "missing: report.html" in output
 
@@ -219,24 +219,24 @@ def test_check_finds_a_tampered_file_of_a_run(home: Path, capsys: pytest.Capture
 def test_check_verifies_a_signature_and_its_key(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own, other, out = make_key(tmp_path / "ours"), make_key(tmp_path / "other"), tmp_path / "out"
     assert run_app(["evidence", "tied/red-red", "--out", str(out), "--sign", str(own)]) == 0
-    code, output = checked(capsys, out)
+    code, output = run_check(capsys, out)
     assert code == 0 and "SHA256:" in output
-    assert checked(capsys, out, "--signers", f"{own}.pub")[0] == 0
-    assert checked(capsys, out, "--signers", f"{other}.pub")[0] == 1
+    assert run_check(capsys, out, "--signers", f"{own}.pub")[0] == 0
+    assert run_check(capsys, out, "--signers", f"{other}.pub")[0] == 1
     allowed = tmp_path / "allowed_signers"
     allowed.write_text(f"qa@example.org {Path(f'{own}.pub').read_text()}", encoding="utf-8")
-    code, output = checked(capsys, out / "evidence.html", "--signers", allowed)
+    code, output = run_check(capsys, out / "evidence.html", "--signers", allowed)
     assert code == 0 and "qa@example.org" in output
     with (out / "evidence.html").open("a") as file:
         file.write(" ")
-    code, output = checked(capsys, out, "--signers", f"{own}.pub")
+    code, output = run_check(capsys, out, "--signers", f"{own}.pub")
     assert code == 1 and "changed: evidence.html" in output
     index = out / "evidence.sha256"
     index.write_text(index.read_text(encoding="utf-8").replace("evidence.html", "evidence.htm"), encoding="utf-8")
-    code, output = checked(capsys, index, "--signers", f"{own}.pub")
+    code, output = run_check(capsys, index, "--signers", f"{own}.pub")
     assert code == 1 and "NOT GOOD" in output
     (out / "evidence.sha256.sig").unlink()
-    assert checked(capsys, index, "--signers", f"{own}.pub")[0] == 1  # nothing is signed
+    assert run_check(capsys, index, "--signers", f"{own}.pub")[0] == 1  # nothing is signed
 
 
 def test_check_refuses_a_document_that_the_list_does_not_name(tmp_path: Path) -> None:
@@ -265,9 +265,9 @@ def test_check_verifies_a_frozen_plan(home: Path, tmp_path: Path, capsys: pytest
     plan = tmp_path / "plan.json"
     tokens = [f"suite={home / 'tied.yaml'}", "model=pranet", "limit=1", f"to={plan}", "--sign", str(key)]
     assert run_app(["freeze", *tokens]) == 0
-    assert checked(capsys, plan, "--signers", f"{key}.pub")[0] == 0
+    assert run_check(capsys, plan, "--signers", f"{key}.pub")[0] == 0
     plan.write_text(plan.read_text(encoding="utf-8").replace('"seed": 7', '"seed": 8'), encoding="utf-8")
-    assert checked(capsys, plan)[0] == 1
+    assert run_check(capsys, plan)[0] == 1
 
 
 @pytest.mark.slow

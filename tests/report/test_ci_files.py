@@ -38,7 +38,7 @@ def _suites(folder: Path) -> dict[str, ET.Element]:
     return {str(element.get("name")): element for element in ET.parse(folder / "junit.xml").getroot()}  # noqa: S314 - ours
 
 
-def _counted(suite: ET.Element) -> dict[str, int]:
+def _count_elements(suite: ET.Element) -> dict[str, int]:
     return {
         "tests": len(suite.findall("testcase")),
         **{f"{kind}s": len(suite.findall(f"testcase/{kind}")) for kind in ("failure", "error")},
@@ -52,7 +52,7 @@ def test_attributes_agree_with_what_is_inside(tmp_path: Path, mode: str) -> None
     suites = _suites(_write(tmp_path, mode, HELD, POOL, CELL))
     assert set(suites) == {"synthetic/alpha: gates", "synthetic/alpha"}
     for suite in suites.values():
-        assert {name: int(str(suite.get(name))) for name in _counted(suite)} == _counted(suite)
+        assert {name: int(str(suite.get(name))) for name in _count_elements(suite)} == _count_elements(suite)
         names = [(case.get("classname"), case.get("name")) for case in suite.iter("testcase")]
         assert len(set(names)) == len(names)
         assert all(len(case) <= 1 for case in suite.iter("testcase"))  # one of failure, error, skipped
@@ -67,7 +67,7 @@ def test_attributes_agree_with_what_is_inside(tmp_path: Path, mode: str) -> None
 @pytest.mark.slow
 def test_cells_fail_only_by_a_gate(tmp_path: Path) -> None:
     without = _suites(_write(tmp_path / "without", "cells"))
-    assert list(without) == ["synthetic/alpha"] and _counted(without["synthetic/alpha"])["failures"] == 0
+    assert list(without) == ["synthetic/alpha"] and _count_elements(without["synthetic/alpha"])["failures"] == 0
     suites = _suites(_write(tmp_path / "gated", "cells", HELD, POOL, CELL))
     failed = [
         case.get("name") for case in suites["synthetic/alpha"].iter("testcase") if case.find("failure") is not None
@@ -83,7 +83,7 @@ def test_cells_with_a_tolerated_share_of_errors_are_not_errors(tmp_path: Path) -
     suite = replace(make_suite(), max_error_percent=50.0)
     outcome = leave_run(tmp_path, suite, seeds=14)
     finish(suite, invocation(tmp_path, junit="cells"), outcome)
-    assert _counted(_suites(outcome.systems[0].folder)["synthetic/alpha"])["errors"] == 0
+    assert _count_elements(_suites(outcome.systems[0].folder)["synthetic/alpha"])["errors"] == 0
 
 
 def test_cases_are_the_records(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_cases_are_the_records(tmp_path: Path) -> None:
     assert addresses["failure"] == set(address[judged.violated]) and addresses["failure"]
     assert addresses["error"] == set(address[judged.error]) | broken
     assert addresses["skipped"] == set(address[judged.skipped | judged.source_failed])
-    assert _counted(suite)["tests"] == len(records.followups) + len(sources)
+    assert _count_elements(suite)["tests"] == len(records.followups) + len(sources)
     failure = next(suite.iter("failure"))
     assert re.fullmatch(r"Dice 0\.\d{3} → 0\.\d{3}", str(failure.get("message")))
     assert "medtest replay suite=synthetic phantoms/" in str(failure.text)
@@ -199,7 +199,7 @@ def test_files_do_not_depend_on_the_place_of_the_folder(tmp_path: Path) -> None:
 def test_a_finished_run_can_be_given_its_junit_later(tmp_path: Path) -> None:
     folder = _write(tmp_path, "")
     remake(folder, junit="cells")
-    assert _counted(_suites(folder)["synthetic/alpha"])["tests"] == 31
+    assert _count_elements(_suites(folder)["synthetic/alpha"])["tests"] == 31
 
 
 @pytest.mark.slow
@@ -216,6 +216,6 @@ def test_a_gate_on_an_unknown_run_is_an_error_there(tmp_path: Path) -> None:
     outcome = leave_run(tmp_path, suite, seeds=4)
     finish(suite, invocation(tmp_path, junit="cells"), outcome)
     gates = _suites(outcome.systems[0].folder)["synthetic/alpha: gates"]
-    assert _counted(gates) == {"tests": 1, "failures": 0, "errors": 1, "skipped": 0}
+    assert _count_elements(gates) == {"tests": 1, "failures": 0, "errors": 1, "skipped": 0}
     result = json.loads((outcome.systems[0].folder / "result.json").read_text(encoding="utf-8"))
     assert result["standing"] == "mistake"

@@ -52,7 +52,7 @@ def _two_runs(home: Path, *, seeds: int = 16, other_images: bool = False) -> tup
     return first, second
 
 
-def _violated(frame: pd.DataFrame) -> pd.Series:
+def _is_violation(frame: pd.DataFrame) -> pd.Series:
     return (frame.source_dice - frame.dice) / frame.source_dice > 0.25
 
 
@@ -62,7 +62,7 @@ def test_cells_agree_with_scipy_and_statsmodels(tmp_path: Path) -> None:
     sides = [pq.read_table(folder / "records.parquet").to_pandas().set_index("address") for folder in folders]
     good = [side[side.verdict.isin(["PASS", "FAIL"]) & (side.source_dice > 0)] for side in sides]
     shared = good[0].index.intersection(good[1].index)
-    before, after = (_violated(side.loc[shared]) for side in good)
+    before, after = (_is_violation(side.loc[shared]) for side in good)
     place = good[0].loc[shared, ["relation", "severity"]]
     expected: list[float] = []
     cells = pair.cells
@@ -92,7 +92,7 @@ def test_changed_cases_are_named_the_largest_change_first(tmp_path: Path) -> Non
     assert len(by_kind[BROKEN]) == 3 and len(by_kind[FAILING]) > 5 and by_kind[PASSING]
     for kind, wrong in ((FAILING, (False, True)), (PASSING, (True, False))):
         for side, violated in zip(sides, wrong, strict=True):
-            assert (_violated(side.loc[by_kind[kind]]) == violated).all()
+            assert (_is_violation(side.loc[by_kind[kind]]) == violated).all()
     falls = sides[1].loc[by_kind[FAILING]].dice / sides[1].loc[by_kind[FAILING]].source_dice
     moved = sides[0].loc[by_kind[FAILING]].dice / sides[0].loc[by_kind[FAILING]].source_dice - falls
     assert list(moved) == sorted(moved, reverse=True)

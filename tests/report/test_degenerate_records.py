@@ -108,7 +108,7 @@ KEPT = (
 
 
 @cache
-def ran(kind: str) -> tuple[Wanted, pd.DataFrame, pa.Schema, Mapping[str, Any]]:
+def run_suite(kind: str) -> tuple[Wanted, pd.DataFrame, pa.Schema, Mapping[str, Any]]:
     """Run a suite of this kind; return what its folder holds."""
     suite = SUITES[kind]()
     with tempfile.TemporaryDirectory() as home:
@@ -209,7 +209,7 @@ CUTS = st.lists(st.sampled_from(sorted(CASES)), min_size=1, max_size=2)
 
 def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> Records:
     """Return records of a kind after cuts and steps, written and read again."""
-    _, frame, schema, _ = ran(kind)
+    _, frame, schema, _ = run_suite(kind)
     for cut in cuts:
         frame = CASES[cut](frame) if len(frame) else frame
     frame = frame.reset_index(drop=True)
@@ -226,25 +226,27 @@ def records_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder:
 @cache
 def wanted_of(kind: str) -> Wanted:
     """Return the wanted tables of a kind, with two gates."""
-    selection, _, _, _ = ran(kind)
+    selection, _, _, _ = run_suite(kind)
     first, more = selection.primary, tuple(selection.relations)[0]
     gate = Gate(score=first.score, threshold=first.threshold, against=first.against, max_percent=10)
     return replace(selection, gates=(gate, replace(gate, relation=more, severity="1", bound="ci_high")))
 
 
 @lru_cache(maxsize=8)
-def counted(kind: str, cuts: tuple[str, ...], steps: tuple[tuple[str, str], ...]) -> tuple[Records, Tables]:
+def make_records_and_tables(
+    kind: str, cuts: tuple[str, ...], steps: tuple[tuple[str, str], ...]
+) -> tuple[Records, Tables]:
     """Return the records after cuts and steps, and their tables; the reference is the records after the cuts."""
     with tempfile.TemporaryDirectory() as name:
         records = records_of(kind, list(cuts), list(steps), Path(name) / "records")
-    other = counted(kind, cuts, ())[0] if steps else records
+    other = make_records_and_tables(kind, cuts, ())[0] if steps else records
     return records, tables_of(records, wanted_of(kind), reference=reference_of(other))
 
 
 def materials_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folder: Path) -> list[Material]:
     """Compute all tables and views of records with and without the steps, and write the tables."""
-    selection, run = wanted_of(kind), ran(kind)[3]
-    sides = [counted(kind, tuple(cuts), chosen) for chosen in (tuple(steps), ())]
+    selection, run = wanted_of(kind), run_suite(kind)[3]
+    sides = [make_records_and_tables(kind, tuple(cuts), chosen) for chosen in (tuple(steps), ())]
     records, other = (side[0] for side in sides)
     materials = []
     for number, (_, tables) in enumerate(sides):
@@ -269,7 +271,7 @@ def materials_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folde
     return materials
 
 
-def compared(records: Records, other: Records, task: Task) -> None:
+def compare_sides(records: Records, other: Records, task: Task) -> None:
     """Compare both sides of a training; sides that cannot be compared raise a mistake."""
     try:
         table, unpaired = before_after.compare(records, other, task=task, order=["dim"], family="pranet")
@@ -289,7 +291,7 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
         other = records_of(kind, cuts, [], folder / "two")
         materials = materials_of(kind, cuts, steps, folder)
         if kind in ("masks", "labels", "findings"):
-            compared(records, other, materials[0].wanted.task)
+            compare_sides(records, other, materials[0].wanted.task)
         if pages:
             page = report_html(materials[0])
             assert "</html>" in page

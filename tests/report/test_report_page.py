@@ -46,7 +46,7 @@ class Links(HTMLParser):
         self.text.append(data)
 
 
-def parsed(path):
+def parse_page(path):
     links = Links()
     links.feed(path.read_text(encoding="utf-8"))
     return links
@@ -63,7 +63,7 @@ def finished(tmp_path_factory):
 def test_one_file_without_a_network_or_a_script(finished):
     result, _ = finished
     for path in (*result.reports, result.comparison):
-        page = parsed(path)
+        page = parse_page(path)
         assert page.tags.count("script") == 1 + len(browser_data(path.read_text()))  # one file's script, and data
         assert not {"link", "iframe", "object", "embed"} & set(page.tags)
         text = without_scripts(path.read_text())
@@ -82,12 +82,12 @@ def test_texts_from_files_are_escaped(finished):
     text = without_scripts(result.reports[0].read_text())
     assert "<script" not in text
     assert "&lt;script&gt;" in text
-    assert "{{ 7*7 }}" in "".join(parsed(result.reports[0]).text)  # text of a file is never evaluated
+    assert "{{ 7*7 }}" in "".join(parse_page(result.reports[0]).text)  # text of a file is never evaluated
 
 
 def test_what_a_reader_must_see_is_there(finished):
     result, outcome = finished
-    words = " ".join("".join(parsed(result.reports[0]).text).split())
+    words = " ".join("".join(parse_page(result.reports[0]).text).split())
     table = result.materials[0].tables.efr
     primary = table[(table.score == "dice") & (table.threshold == 0.25) & (table.against == "truth")]
     overall = primary.query("dataset == 'all' and relation == 'overall' and severity == 'all'").iloc[0]

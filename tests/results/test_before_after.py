@@ -66,7 +66,7 @@ def test_the_copy_is_the_shared_table():
     assert retraining.FILE.read_text() == shared.read_text()
 
 
-def _improved(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -> pd.DataFrame:
+def _improve(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -> pd.DataFrame:
     """Raise Dice of some relations; sources are the relation ``source``."""
     rng = np.random.default_rng(5)
     after = frame.copy()
@@ -79,7 +79,7 @@ def _improved(frame: pd.DataFrame, gain: dict[str, float], noise: float = 0.0) -
 
 def test_differences_by_hand(tmp_path):
     before = make_records(seeds=12, errors=0.0, skips=0.0)
-    after = _improved(before, {"source": 0.01, "blur": 0.20, "text": -0.05})
+    after = _improve(before, {"source": 0.01, "blur": 0.20, "text": -0.05})
     sides = [
         Records.read(write_records(side_frame, tmp_path / name)) for side_frame, name in ((before, "b"), (after, "a"))
     ]
@@ -109,7 +109,7 @@ def test_differences_by_hand(tmp_path):
 
 def test_paired_interval_agrees_with_scipy(tmp_path):
     before = make_records(seeds=60, errors=0.0, skips=0.0, severities=(3,))
-    after = _improved(before, {"blur": 0.03}, noise=0.05)
+    after = _improve(before, {"blur": 0.03}, noise=0.05)
     frames = [Records.of(frame) for frame in (before, after)]
     row = before_after.row_of(before_after.table_of(before_after.pair(*frames)), "blur")
     blur = before["relation"] == "blur"
@@ -141,7 +141,7 @@ def test_clusters_are_resampled_whole():
 
 def test_cases_that_only_one_side_answered_are_left_out_of_both():
     before = make_records(seeds=20, errors=0.0, skips=0.1)
-    after = _improved(before, {"blur": 0.1})
+    after = _improve(before, {"blur": 0.1})
     broken = after.index[after["relation"] == "blur"][:7]
     after.loc[broken, ["dice", "iou"]] = np.nan
     after.loc[broken, "verdict"] = "ERROR"

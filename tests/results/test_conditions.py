@@ -54,7 +54,7 @@ def _blind(frame: pd.DataFrame, seeds: set[str]) -> pd.DataFrame:
     return worse
 
 
-def _judged(
+def _judge(
     own: pd.DataFrame, base: pd.DataFrame, margins: Margins | None = None, criterion: Criterion = DICE, **chosen: str
 ) -> dict[str, Condition]:
     first, second = common_cases([Records.of(own), Records.of(base)]).records
@@ -90,7 +90,7 @@ def _tango(more: float, less: float, pairs: int) -> tuple[float, float]:
     return 100 * lower, 100 * upper
 
 
-def _resampled(values: np.ndarray) -> tuple[float, float]:
+def _scipy_bootstrap(values: np.ndarray) -> tuple[float, float]:
     """Return SciPy's percentile bootstrap of a mean, in points."""
     bootstrap = stats.bootstrap((100 * values,), np.mean, method="percentile", n_resamples=20_000, rng=1)
     return float(bootstrap.confidence_interval.low), float(bootstrap.confidence_interval.high)
@@ -99,19 +99,21 @@ def _resampled(values: np.ndarray) -> tuple[float, float]:
 def test_a_blind_system_fails_by_its_sources_whatever_its_rate_of_violations() -> None:
     base = _base()
     blind = _blind(base, _seeds(30))
-    conditions = _judged(blind, base, Margins(percent=15))
+    conditions = _judge(blind, base, Margins(percent=15))
     assert list(conditions) == [VIOLATIONS, SOURCE_SCORE, FAILED_SOURCES, ERRORS, SKIPPED]
     assert (
         conditions[VIOLATIONS].verdict == PASSED and conditions[VIOLATIONS].difference == 0.0
     )  # on the cases that are left
     sources = conditions[FAILED_SOURCES]
     assert (sources.verdict, sources.newly, sources.no_longer, sources.cases) == (FAILED, 30, 0, 60)
-    assert (sources.low, sources.high) == pytest.approx(_resampled(np.repeat([1.0, 0.0], 30)), abs=1.8)  # a sixtieth
+    assert (sources.low, sources.high) == pytest.approx(
+        _scipy_bootstrap(np.repeat([1.0, 0.0], 30)), abs=1.8
+    )  # a sixtieth
     assert "30 newly fail" in sources.words and "which leaves" in sources.words
     score = conditions[SOURCE_SCORE]
     dice = [side[side.relation == "source"].set_index("seed_id").dice for side in (blind, base)]
     assert score.verdict == FAILED and score.difference == pytest.approx(100 * (dice[0] - dice[1]).mean(), abs=1e-3)
-    assert (score.low, score.high) == pytest.approx(_resampled((dice[0] - dice[1]).to_numpy()), abs=1.0)
+    assert (score.low, score.high) == pytest.approx(_scipy_bootstrap((dice[0] - dice[1]).to_numpy()), abs=1.0)
     assert score.figure == pytest.approx(-score.low)
     assert score.base == pytest.approx(100 * dice[1].mean(), abs=1e-3)
     assert conditions[ERRORS].verdict == conditions[SKIPPED].verdict == PASSED
@@ -122,7 +124,7 @@ def test_few_sources_that_differ_get_tangos_interval(more: int, less: int, pairs
     base = _base(pairs)
     base = _blind(base, {f"seed{index:05d}" for index in range(more, more + less)})
     own = _blind(_base(pairs), _seeds(more))
-    condition = _judged(own, base)[FAILED_SOURCES]
+    condition = _judge(own, base)[FAILED_SOURCES]
     assert (condition.newly, condition.no_longer, condition.method) == (more, less, "score_clusters")
     assert (condition.low, condition.high) == pytest.approx(_tango(more, less, pairs), abs=0.02)
 
@@ -138,7 +140,7 @@ def test_a_loss_fails_if_its_interval_is_above_zero_and_it_reaches_the_margin(
     low, high = _tango(more, less, 80)
     loss = 100 * (more - less) / 80
     assert verdict == (PASSED if high < margin else FAILED if low > 0 and loss >= margin else NOT_SHOWN)
-    condition = _judged(_blind(_base(80), _seeds(more)), base, Margins(percent=margin))[FAILED_SOURCES]
+    condition = _judge(_blind(_base(80), _seeds(more)), base, Margins(percent=margin))[FAILED_SOURCES]
     assert condition.difference == pytest.approx(loss) and condition.verdict == verdict
 
 
@@ -159,10 +161,10 @@ def test_each_condition_is_found_by_itself() -> None:
     worse[SKIPPED].loc[case & some, ["dice", "iou"]] = np.nan
     worse[SKIPPED].loc[case & some, "verdict"] = "SKIP"
     for name, frame in worse.items():
-        conditions = _judged(frame, base, wide)
+        conditions = _judge(frame, base, wide)
         failed = {condition.name for condition in conditions.values() if condition.verdict != PASSED}
         assert failed == ({name, SOURCE_SCORE} if name == FAILED_SOURCES else {name}), (name, conditions)
-        back = _judged(base, frame, wide)  # the other way round all are no worse
+        back = _judge(base, frame, wide)  # the other way round all are no worse
         assert verdict_of(list(back.values())) == PASSED, back
 
 
@@ -170,7 +172,7 @@ def test_the_margin_of_the_source_score_is_that_of_the_gate_unless_it_has_its_ow
     base = _base(200)
     own = base.assign(dice=base.dice * 0.9, source_dice=base.source_dice * 0.9)  # some nine points of the score
     verdicts = {
-        margins: _judged(own, base, margins)[SOURCE_SCORE].verdict
+        margins: _judge(own, base, margins)[SOURCE_SCORE].verdict
         for margins in (Margins(percent=5), Margins(percent=12), Margins(percent=5, source_percent=12))
     }
     assert list(verdicts.values()) == [FAILED, PASSED, PASSED]
@@ -179,10 +181,10 @@ def test_the_margin_of_the_source_score_is_that_of_the_gate_unless_it_has_its_ow
 def test_identical_runs_pass_only_where_their_number_rules_the_margin_out() -> None:
     for seeds, margin, verdict in ((72, 5, NOT_SHOWN), (73, 5, PASSED), (188, 2, NOT_SHOWN), (189, 2, PASSED)):
         base = _base(seeds, severities=(1,))
-        conditions = _judged(base, base, Margins(percent=margin))
+        conditions = _judge(base, base, Margins(percent=margin))
         assert {condition.difference for condition in conditions.values()} == {0.0}
         assert {condition.verdict for condition in conditions.values()} == {verdict}, (seeds, margin)
-    conditions = _judged(base.head(60), base.head(60), Margins())
+    conditions = _judge(base.head(60), base.head(60), Margins())
     assert "need 189 sources (patients) for a margin of 2 points" in what_helps(list(conditions.values()))
     assert all(condition.words.endswith("; too few to rule out 2 points") for condition in conditions.values())
 
@@ -191,14 +193,14 @@ def test_a_noisy_score_is_not_enough_to_show_robustness() -> None:
     """Differences in the fourth digit are another processor's; they make no narrow interval out of twelve images."""
     base = _base(12)
     trembling = base.assign(dice=base.dice + np.where(base.relation == "source", 1e-4, 0.0))
-    score = _judged(trembling, base)[SOURCE_SCORE]
+    score = _judge(trembling, base)[SOURCE_SCORE]
     assert score.method == "score_clusters" and score.verdict == NOT_SHOWN and score.low < -20
 
 
 def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() -> None:
     base = _base()
     blind = _blind(base, _seeds(60))
-    conditions = _judged(blind, base)
+    conditions = _judge(blind, base)
     assert conditions[VIOLATIONS].verdict == NOT_SHOWN and conditions[VIOLATIONS].cases == 0
     assert conditions[VIOLATIONS].words == "no shared case was judged in both runs"
     assert conditions[FAILED_SOURCES].verdict == conditions[SOURCE_SCORE].verdict == FAILED
@@ -208,10 +210,10 @@ def test_all_sources_failing_is_a_failure_and_one_common_source_shows_nothing() 
         100,
     )
     alone = base[base.seed_id == "seed00007"]
-    single = _judged(alone, alone)
+    single = _judge(alone, alone)
     assert {condition.verdict for condition in single.values()} == {NOT_SHOWN}
     assert all("one source (patient)" in condition.words and condition.figure is None for condition in single.values())
-    assert _judged(blind, blind) == {}  # neither judged anything: there is nothing to compare
+    assert _judge(blind, blind) == {}  # neither judged anything: there is nothing to compare
 
 
 def test_a_failed_case_that_breaks_now_is_a_new_error_and_not_a_violation_less() -> None:
@@ -220,7 +222,7 @@ def test_a_failed_case_that_breaks_now_is_a_new_error_and_not_a_violation_less()
     assert violated.sum() > 30
     own = base.copy()
     own.loc[violated, "verdict"] = "ERROR"
-    conditions = _judged(own, base, relation="blur")
+    conditions = _judge(own, base, relation="blur")
     assert conditions[ERRORS].newly == violated.sum() and conditions[ERRORS].verdict == FAILED
     assert (conditions[VIOLATIONS].no_longer, conditions[VIOLATIONS].difference) == (0, 0.0)
 
@@ -232,7 +234,7 @@ def test_a_source_that_breaks_scores_nothing_and_counts_as_failed() -> None:
     own.loc[broken & (base.relation == "source"), ["dice", "iou"]] = np.nan
     own.loc[broken, ["source_dice", "source_iou"]] = np.nan
     own.loc[broken & (base.relation != "source"), "verdict"] = "SKIP"
-    conditions = _judged(own, base)
+    conditions = _judge(own, base)
     assert conditions[FAILED_SOURCES].newly == 15 and conditions[FAILED_SOURCES].verdict == FAILED
     score = base[base.relation == "source"].set_index("seed_id").dice
     lost = sum(score[name] for name in _seeds(15)) / 40
@@ -245,23 +247,23 @@ def test_a_source_without_an_answer_counts_as_failed_where_the_other_run_has_one
     own, missing = base.copy(), base.seed_id.isin(_seeds(15))
     own.loc[missing, ["dice", "iou", "source_dice", "source_iou", "self_dice", "self_iou"]] = np.nan
     own.loc[missing, "verdict"] = "SKIP"
-    conditions = _judged(own, base)
+    conditions = _judge(own, base)
     assert conditions[FAILED_SOURCES].newly == 15 and conditions[FAILED_SOURCES].verdict == FAILED
     assert conditions[SKIPPED].newly == 15 * 31 - 15 and conditions[SKIPPED].verdict == FAILED
     assert conditions[SOURCE_SCORE].verdict == FAILED
-    both = _judged(own, own)[FAILED_SOURCES]
+    both = _judge(own, own)[FAILED_SOURCES]
     assert (both.newly, both.no_longer) == (0, 0)
 
 
 def test_images_without_an_expected_answer_have_no_source_score() -> None:
     base = make_records(seeds=60, labelled=False, errors=0)
-    conditions = _judged(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))
+    conditions = _judge(base, base, criterion=Criterion(score="dice", threshold=0.25, against="source"))
     assert list(conditions) == [VIOLATIONS, FAILED_SOURCES, ERRORS, SKIPPED]
 
 
 def test_patients_count_and_not_images() -> None:
     base = _base(200, clusters=8)
-    conditions = _judged(base, base)
+    conditions = _judge(base, base)
     assert {condition.clusters for condition in conditions.values()} == {8}
     assert {condition.verdict for condition in conditions.values()} == {NOT_SHOWN}
     assert conditions[FAILED_SOURCES].high == pytest.approx(_tango(0, 0, 8)[1], abs=0.02)
@@ -283,7 +285,7 @@ def test_a_gate_is_held_only_where_every_condition_passes() -> None:
 # --- plain gates -----------------------------------------------------------------------------------------------------
 
 
-def _plain(frame: pd.DataFrame, **settings: Any) -> GateResult:
+def _plain_gate(frame: pd.DataFrame, **settings: Any) -> GateResult:
     gate = Gate(**{"max_percent": 100.0, **settings})
     table = efr_table(
         Records.of(frame), Criteria(scores=("dice", "iou"), thresholds=(0.25,), against=("truth", "source"))
@@ -295,22 +297,22 @@ def _plain(frame: pd.DataFrame, **settings: Any) -> GateResult:
 def test_a_plain_gate_refuses_more_than_ten_percent_without_a_source() -> None:
     base = _base(100, severities=(1,))
     for lost, held in ((10, True), (11, False)):
-        result = _plain(_blind(base, _seeds(lost)))
+        result = _plain_gate(_blind(base, _seeds(lost)))
         assert result.held is held and result.verdict == (PASSED if held else FAILED)
         by_name = {condition.name: condition for condition in result.conditions}
         assert by_name[FAILED_SOURCES].figure == pytest.approx(lost) and by_name[FAILED_SOURCES].limit == 10
     assert "66 of 600 cases (11.0 %) have no source to compare with, above 10 %" in result.reason
-    assert _plain(_blind(base, _seeds(40)), max_source_failed_percent=40.0).held
-    assert not _plain(_blind(base, _seeds(1)), max_source_failed_percent=0.0).held
+    assert _plain_gate(_blind(base, _seeds(40)), max_source_failed_percent=40.0).held
+    assert not _plain_gate(_blind(base, _seeds(1)), max_source_failed_percent=0.0).held
 
 
 def test_failed_sources_match_the_gates_own_rule() -> None:
     frame = _base(100, severities=(1,))
     hit = frame.seed_id.isin(_seeds(30))
     frame.loc[hit, ["iou", "source_iou"]] = 0.0
-    assert _plain(frame, score="dice").held and not _plain(frame, score="iou").held
-    assert _plain(frame, score="iou", against="source").held  # the source's own answer is never wrong
-    assert [condition.name for condition in _plain(frame, against="source").conditions] == [VIOLATIONS]
+    assert _plain_gate(frame, score="dice").held and not _plain_gate(frame, score="iou").held
+    assert _plain_gate(frame, score="iou", against="source").held  # the source's own answer is never wrong
+    assert [condition.name for condition in _plain_gate(frame, against="source").conditions] == [VIOLATIONS]
 
 
 def test_skipped_cases_do_not_dilute_the_share_without_a_source() -> None:
@@ -320,5 +322,5 @@ def test_skipped_cases_do_not_dilute_the_share_without_a_source() -> None:
     followups = frame.relation != "source"
     frame.loc[followups & ~rooms, ["dice", "iou"]] = np.nan
     frame.loc[followups & ~rooms, "verdict"] = "SKIP"
-    result = _plain(_blind(frame, _seeds(5)))
+    result = _plain_gate(_blind(frame, _seeds(5)))
     assert not result.held and "30 of 60 cases (50.0 %)" in result.reason

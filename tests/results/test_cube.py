@@ -48,7 +48,7 @@ def some_cases(draw: st.DrawFn) -> tuple[Places, np.ndarray]:
     return place, rng.random(cases) < draw(st.sampled_from([0.0, 0.05, 0.4, 1.0]))
 
 
-def same(rates_: Rates, other: Rates) -> bool:
+def are_equal(rates_: Rates, other: Rates) -> bool:
     return all(
         np.array_equal(getattr(rates_, name), getattr(other, name), equal_nan=name != "method")
         for name in ("part", "whole", "clusters", "rate", "low", "high", "method")
@@ -91,7 +91,7 @@ def test_the_order_of_cases_does_not_matter(cases, random):
     place, hit = cases
     order = np.array(random.sample(range(len(hit)), len(hit)))
     result = rates(place, hit, np.ones(len(hit)), pools=POOLS)
-    assert same(result, rates(place.take(order), hit[order], np.ones(len(hit)), pools=POOLS))
+    assert are_equal(result, rates(place.take(order), hit[order], np.ones(len(hit)), pools=POOLS))
 
 
 @given(some_cases())

@@ -36,16 +36,16 @@ def _table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return difference_table(dict(zip(frames, common.records, strict=True)), DICE)
 
 
-def _violated(frame: pd.DataFrame) -> pd.DataFrame:
+def _mark_violations(frame: pd.DataFrame) -> pd.DataFrame:
     """Count violations by the definition: source Dice above 0, both Dice there, no ERROR; loss above a quarter."""
     rows = frame[(frame.relation != "source") & (frame.relation != "unchanged")]
     rows = rows[rows.verdict.ne("ERROR") & rows.dice.notna() & (rows.source_dice > 0)]
     return rows.assign(violated=(rows.source_dice - rows.dice) / rows.source_dice > 0.25)
 
 
-def _both(frames: dict[str, pd.DataFrame], first: str, second: str) -> pd.DataFrame:
+def _join_systems(frames: dict[str, pd.DataFrame], first: str, second: str) -> pd.DataFrame:
     keys = ["dataset", "seed_id", "cluster", "relation", "severity"]
-    first_frame, second_frame = (_violated(frames[name])[[*keys, "violated"]] for name in (first, second))
+    first_frame, second_frame = (_mark_violations(frames[name])[[*keys, "violated"]] for name in (first, second))
     return first_frame.merge(second_frame, on=keys, suffixes=("_1", "_2"))
 
 
@@ -55,7 +55,7 @@ def test_one_case_a_seed_is_mcnemar_of_statsmodels_and_holm_of_all_rows() -> Non
     rows = table[table.name != "overall"]
     expected = []
     for row in rows.itertuples():
-        both = _both(frames, row.first, row.second)
+        both = _join_systems(frames, row.first, row.second)
         both = both[both.relation == row.name]
         square = (
             pd.crosstab(both.violated_1, both.violated_2).reindex([False, True], axis=0).reindex([False, True], axis=1)
@@ -74,7 +74,7 @@ def test_one_case_a_seed_is_mcnemar_of_statsmodels_and_holm_of_all_rows() -> Non
 def test_several_cases_a_patient_are_exchanged_and_resampled_together() -> None:
     frames = _systems(seeds=60, clusters=11)
     row = _table({name: frames[name] for name in "ac"}).query("name == 'overall'").iloc[0]
-    both = _both(frames, "a", "c")
+    both = _join_systems(frames, "a", "c")
     sums = both.groupby("cluster")[["violated_1", "violated_2"]].sum().to_numpy(float)
     sizes = both.groupby("cluster").size().to_numpy(float)
     exact = stats.permutation_test(

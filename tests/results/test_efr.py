@@ -28,7 +28,7 @@ def row_of(table, **keys):
     return chosen.iloc[0]
 
 
-def counted(cases, score, threshold, against):
+def count_row(cases, score, threshold, against):
     """Count one row case by case, in plain Python."""
     counts = dict.fromkeys(("cases", "violations", "errors", "skipped", "source_failed"), 0)
     for row in cases:
@@ -87,7 +87,7 @@ def test_every_row_counts_what_plain_python_counts(frame, table):
             and (case["relation"] != "unchanged" if pooled else case["relation"] == row.relation)
             and row.severity in ("all", str(case["severity"]))
         ]
-        expected = counted(part, row.score, row.threshold, row.against)
+        expected = count_row(part, row.score, row.threshold, row.against)
         assert {name: getattr(row, name) for name in expected} == expected, row
         assert row.generated == len(part)
         assert row.efr_generated_percent == pytest.approx(100 * expected["violations"] / len(part), abs=1e-4)

@@ -20,7 +20,7 @@ def frame() -> pd.DataFrame:
     return make_records(seeds={"kvasir": 20, "colon": 6}, random=4)
 
 
-def violated(frame: pd.DataFrame) -> pd.DataFrame:
+def violations_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the violations by the definition: a loss of at least a quarter of the source's score."""
     cases = frame[~frame.relation.isin(["source"]) & (frame.source_dice > 0) & frame.verdict.isin(["PASS", "FAIL"])]
     return cases[cases.verdict == "FAIL"]
@@ -30,7 +30,7 @@ def test_every_violation_is_listed_with_its_address(frame: pd.DataFrame) -> None
     table = violations_table(Records.of(frame), PRIMARY)
     expected = {
         f"{r.dataset}/{r.seed_id}/{r.relation}_s{r.severity}_f{r.frame}_r{r.repeat}"
-        for r in violated(frame).itertuples()
+        for r in violations_of(frame).itertuples()
     }
     assert len(expected) > 30
     assert set(table.address) == expected
@@ -44,7 +44,7 @@ def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
     assert len(table) == 26
     assert table.violation_percent.dropna().is_monotonic_decreasing
     assert table.violation_percent.isna().tolist() == [False] * 25 + [True]  # no case of it could be judged
-    bad = violated(frame)
+    bad = violations_of(frame)
     for row in table.to_dict("records"):
         own = bad[(bad.dataset == row["dataset"]) & (bad.seed_id == row["seed_id"])]
         assert row["violations"] == (own.relation != "unchanged").sum()

@@ -21,7 +21,7 @@ ARTEFACT_PARTS = dict.fromkeys(["unchanged", *reference.ARTEFACTS.values()])
 SETS = list(reference.DATASET_SIZES)
 
 
-def wanted():
+def wanted_tables():
     return Wanted(
         suite="synthetic",
         version="1",
@@ -41,7 +41,7 @@ def records(system="pranet-compact", severities=(0,), seeds=None):
 
 
 def tables(frame, folder):
-    return make_tables(write_records(frame, folder), wanted())
+    return make_tables(write_records(frame, folder), wanted_tables())
 
 
 def test_a_cell_by_hand(tmp_path):

@@ -59,7 +59,9 @@ def test_the_smallest_difference_has_the_promised_power() -> None:
     assert math.isnan(smallest_difference(0, 0.0)) and math.isnan(smallest_difference(2, 0.5))
 
 
-def _clustered(delta: float, psi: float, rho: float, clusters: int, size: int, runs: int) -> NDArray[np.float64]:
+def _draw_net_differences(
+    delta: float, psi: float, rho: float, clusters: int, size: int, runs: int
+) -> NDArray[np.float64]:
     """Return net differences of clusters, runs × clusters; shares are Dirichlet's, whose ICC is 1 / (1 + a)."""
     rng = np.random.default_rng(11)
     mean = np.array([(psi + delta) / 2, (psi - delta) / 2, 1 - psi])
@@ -72,7 +74,7 @@ def _clustered(delta: float, psi: float, rho: float, clusters: int, size: int, r
 def test_clusters_have_the_promised_power(rho: float) -> None:
     clusters, size, psi = 80, 12, 0.3
     delta = smallest_difference(worth(clusters * size, clusters, rho), psi)
-    net = _clustered(delta, psi, rho, clusters, size, 3000)
+    net = _draw_net_differences(delta, psi, rho, clusters, size, 3000)
     assert np.mean(stats.ttest_1samp(net, 0.0, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.035)
 
 
@@ -80,7 +82,7 @@ def test_clusters_have_the_promised_power(rho: float) -> None:
 def test_a_margin_holds_in_four_of_five_runs_that_do_not_differ(rho: float) -> None:
     size, psi, margin = 12, 0.2, 0.05
     clusters = clusters_for_margin(margin, PairedShares(discordant=psi, clustering=rho), size * 10, 10)
-    net = _clustered(0.0, psi, rho, clusters, size, 3000)
+    net = _draw_net_differences(0.0, psi, rho, clusters, size, 3000)
     high = stats.ttest_1samp(net, 0.0, axis=1).confidence_interval(0.95).high / size
     assert np.mean(high < margin) == pytest.approx(0.8, abs=0.035)
 
@@ -132,7 +134,7 @@ def test_clustering_equals_statsmodels_and_the_rate_that_was_set() -> None:
     robust = fitted.fit(cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}).bse[0] ** 2
     wider = 60 / 59 * robust / (value.var() / len(value))
     assert clustering_of(value, cluster) == pytest.approx((wider - 1) / ((sizes**2).sum() / sizes.sum() - 1))
-    net = _clustered(0.0, 0.4, 0.25, 4000, 8, 1)[0]
+    net = _draw_net_differences(0.0, 0.4, 0.25, 4000, 8, 1)[0]
     single = np.concatenate(
         [np.r_[np.full(int(abs(value_)), np.sign(value_)), np.zeros(8 - int(abs(value_)))] for value_ in net]
     )
@@ -154,7 +156,7 @@ def test_more_clustering_and_more_discordance_show_less(cases: int, clusters: in
     assert math.isnan(more) or less <= more + 1e-9
 
 
-def _violated(run: Records) -> NDArray[np.bool_]:
+def _is_violation(run: Records) -> NDArray[np.bool_]:
     frame = run.followups
     return ((frame.source_dice - frame.dice) / frame.source_dice > 0.25).to_numpy()
 
@@ -162,7 +164,7 @@ def _violated(run: Records) -> NDArray[np.bool_]:
 def test_a_finished_run_gives_its_rate_its_discordance_and_its_clusters() -> None:
     run = Records.of(make_records(seeds=60, random=2, errors=0.0, skips=0.0))
     expected = expected_of_one(run, PRIMARY)
-    frame = run.followups.assign(violated=_violated(run))
+    frame = run.followups.assign(violated=_is_violation(run))
     judged = frame[(frame.relation != "unchanged") & (frame.source_dice > 0)]
     rate = judged.violated.mean()
     assert expected is not None and expected.percent == (pytest.approx(100 * rate),)
@@ -181,7 +183,7 @@ def test_two_finished_runs_give_the_discordance_that_was_counted() -> None:
     expected = expected_of_two(first, second, PRIMARY)
     frame = first.followups
     judged = ((frame.relation != "unchanged") & (frame.source_dice > 0)).to_numpy()
-    apart = (_violated(first) != _violated(second))[judged]
+    apart = (_is_violation(first) != _is_violation(second))[judged]
     assert expected is not None and expected.measured
     assert expected.overall.discordant == pytest.approx(apart.mean())
     blur = (frame.relation == "blur").to_numpy()[judged]

@@ -94,7 +94,7 @@ def test_the_most_frequent_label_is_consistent_without_the_evidence(tmp_path: Pa
 # ---------------------------------------------------------------------------------------------------------- questions
 
 
-def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: Rule) -> list[dict[str, Any]]:
+def make_records(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: Rule) -> list[dict[str, Any]]:
     """Return records of one relation: every image is asked one question, first on the source, then on the follow-up."""
     rows = []
     for number in range(IMAGES):
@@ -135,7 +135,7 @@ def asked(says: dict[str, tuple[str, str]], relation: str, removed: str, rule: R
 def test_answers_from_the_question_alone_are_consistent_without_the_evidence(
     says: dict[str, tuple[str, str]], expected: str
 ) -> None:
-    rows = asked(says, "image_removed", "grey", Rule.MUST_CHANGE)
+    rows = make_records(says, "image_removed", "grey", Rule.MUST_CHANGE)
     harmless = [
         row | {"relation": "blur", "group": "motion", "removed": None, "kept": None, "kept_by_chance": None}
         | {"self_agreement": 1.0, "agreement": 1.0, "verdict": "PASS"}

@@ -26,7 +26,7 @@ from medtest.tasks.segment.oracle import Masks
 PRIMARY = Criterion(score="dice", threshold=0.25, against="truth")
 
 
-def wanted(**changes):
+def wanted_tables(**changes):
     base = {
         "suite": "synthetic",
         "version": "1",
@@ -52,7 +52,7 @@ def folder(frame, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables(folder):
-    return make_tables(folder, wanted(gates=(Gate(max_percent=90), Gate(max_percent=1))))
+    return make_tables(folder, wanted_tables(gates=(Gate(max_percent=90), Gate(max_percent=1))))
 
 
 def test_every_table_is_written_and_stale_ones_go(tables, tmp_path):
@@ -69,7 +69,7 @@ def test_every_table_is_written_and_stale_ones_go(tables, tmp_path):
 
 
 def test_tables_made_twice_agree_to_the_last_digit(folder, tables):
-    again = make_tables(folder, wanted(gates=(Gate(max_percent=90), Gate(max_percent=1))))
+    again = make_tables(folder, wanted_tables(gates=(Gate(max_percent=90), Gate(max_percent=1))))
     for name, table in tables.frames().items():
         pd.testing.assert_frame_equal(table, again.frames()[name], check_exact=True)
 
@@ -212,17 +212,17 @@ def test_the_verdict_of_a_gate_is_a_full_sentence():
 def make_tables_of(frame, gates_=()):
     from medtest.results.tables import tables_of
 
-    return tables_of(Records.of(frame), wanted(gates=gates_))
+    return tables_of(Records.of(frame), wanted_tables(gates=gates_))
 
 
 def test_gates_bring_their_own_thresholds():
-    shown = wanted(gates=(Gate(max_percent=5, threshold=0.1, score="mean_dice_256"),)).criteria
+    shown = wanted_tables(gates=(Gate(max_percent=5, threshold=0.1, score="mean_dice_256"),)).criteria
     assert shown.thresholds == (0.1, 0.25, 0.5)
     assert "mean_dice_256" in shown.scores
 
 
 def test_pivots_have_the_reports_form_and_mark_training_data(folder):
-    tables_ = make_tables(folder, wanted(trained_on=("CVC-Colon", "Kvasir")))
+    tables_ = make_tables(folder, wanted_tables(trained_on=("CVC-Colon", "Kvasir")))
     pivot = tables_.pivots["pivot_truth_t0.25.csv"]
     assert list(pivot.columns[:4]) == ["relation", "group", "kvasir (trained on) dice", "kvasir (trained on) iou"]
     assert "colon dice" in pivot.columns
@@ -285,10 +285,10 @@ def test_shards_are_read_and_the_newest_row_of_a_case_counts(frame, tmp_path):
 
 def test_a_folder_without_records_or_with_garbage_is_a_mistake(tmp_path):
     with pytest.raises(OutputProblem, match="holds no records"):
-        make_tables(tmp_path, wanted())
+        make_tables(tmp_path, wanted_tables())
     (tmp_path / "records.parquet").write_text("not parquet")
     with pytest.raises(OutputProblem, match="cannot be read"):
-        make_tables(tmp_path, wanted())
+        make_tables(tmp_path, wanted_tables())
     with pytest.raises(OutputProblem, match=r"suite\.yaml cannot be read"):
         Wanted.from_folder(tmp_path)
     (tmp_path / "suite.yaml").write_text("name: [1\n")

@@ -16,16 +16,18 @@ FILM = "CXR of a 70-year-old man: left pleural effusion and two right nodules of
 PRESENCE = {"ordered": "wanted", "negated": "unwanted", "uncertain": "perhaps"}
 
 
-def drawn(prompt: str, *, product: int = 0, seed: int = 0, **defects: float) -> ClinicalDrawing:
+def draw_picture(prompt: str, *, product: int = 0, seed: int = 0, **defects: float) -> ClinicalDrawing:
     """Return a product's drawing."""
     drawing = Artist(product, clinical=ClinicalDefects(**defects)).draw(prompt, seed=seed)
     assert isinstance(drawing, ClinicalDrawing)
     return drawing
 
 
-def shown(prompt: str, **defects: float) -> list[tuple[str, str]]:
+def shown_findings(prompt: str, **defects: float) -> list[tuple[str, str]]:
     """Return findings and sides in a picture, without those that the prompt leaves open."""
-    return [(finding.name, finding.side) for finding in drawn(prompt, **defects).shown if finding.name != "pneumonia"]
+    return [
+        (finding.name, finding.side) for finding in draw_picture(prompt, **defects).shown if finding.name != "pneumonia"
+    ]
 
 
 def test_it_reads_orders_by_its_own_rules() -> None:
@@ -70,31 +72,32 @@ def test_it_and_the_language_of_orders_agree_on_made_orders() -> None:
 
 def test_a_sound_product_draws_what_is_ordered() -> None:
     right = [("effusion", "left"), ("nodule", "right"), ("nodule", "right")]
-    assert shown(FILM) == right
-    assert [finding.millimetres for finding in drawn(FILM).shown if finding.name == "nodule"] == [8.0, 8.0]
-    assert drawn("Normal chest radiograph").shown == ()
-    assert [finding.side for finding in drawn("CXR: bilateral effusions").shown] == ["bilateral"]
+    assert shown_findings(FILM) == right
+    assert [finding.millimetres for finding in draw_picture(FILM).shown if finding.name == "nodule"] == [8.0, 8.0]
+    assert draw_picture("Normal chest radiograph").shown == ()
+    assert [finding.side for finding in draw_picture("CXR: bilateral effusions").shown] == ["bilateral"]
 
 
 def test_each_defect_has_its_effect() -> None:
-    assert shown(FILM, sides_swapped=1.0) == [("effusion", "right"), ("nodule", "left"), ("nodule", "left")]
-    assert ("pneumothorax", "left") in shown(FILM, negated_drawn=1.0) or ("pneumothorax", "right") in shown(
-        FILM, negated_drawn=1.0
-    )
-    assert shown(FILM, findings_dropped=1.0) == [("effusion", "left")]
-    assert shown(FILM, counts_ignored=1.0) == [("effusion", "left"), ("nodule", "right")]
-    assert {finding.millimetres for finding in drawn(FILM, sizes_ignored=1.0).shown if finding.name == "nodule"} == {
-        12.0
-    }
-    assert shown(FILM, synonyms_missed=1.0) == [("effusion", "left")]
-    assert [name for name, _ in shown(FILM, bystanders_leaked=1.0)][3:] == ["cardiomegaly"]
-    assert shown("CXR: left effusion", bystanders_leaked=1.0) == [("effusion", "left")]
-    assert drawn(FILM, anatomy_refused=1.0).refused
+    assert shown_findings(FILM, sides_swapped=1.0) == [("effusion", "right"), ("nodule", "left"), ("nodule", "left")]
+    assert ("pneumothorax", "left") in shown_findings(FILM, negated_drawn=1.0) or (
+        "pneumothorax",
+        "right",
+    ) in shown_findings(FILM, negated_drawn=1.0)
+    assert shown_findings(FILM, findings_dropped=1.0) == [("effusion", "left")]
+    assert shown_findings(FILM, counts_ignored=1.0) == [("effusion", "left"), ("nodule", "right")]
+    assert {
+        finding.millimetres for finding in draw_picture(FILM, sizes_ignored=1.0).shown if finding.name == "nodule"
+    } == {12.0}
+    assert shown_findings(FILM, synonyms_missed=1.0) == [("effusion", "left")]
+    assert [name for name, _ in shown_findings(FILM, bystanders_leaked=1.0)][3:] == ["cardiomegaly"]
+    assert shown_findings("CXR: left effusion", bystanders_leaked=1.0) == [("effusion", "left")]
+    assert draw_picture(FILM, anatomy_refused=1.0).refused
     assert len(CLINICAL) == 8
 
 
 def test_a_steady_defect_depends_on_the_prompt_and_a_random_one_on_the_request() -> None:
-    steady = {drawn(FILM, seed=seed, sides_swapped=0.5).slips.names for seed in range(20)}
+    steady = {draw_picture(FILM, seed=seed, sides_swapped=0.5).slips.names for seed in range(20)}
     anew = {
         Artist(0, clinical=ClinicalDefects(sides_swapped=0.5, anew=("sides_swapped",)))
         .draw(FILM, seed=seed)
@@ -103,7 +106,9 @@ def test_a_steady_defect_depends_on_the_prompt_and_a_random_one_on_the_request()
     }
     assert len(steady) == 1
     assert len(anew) == 2
-    rate = np.mean([bool(drawn(FILM, product=product, sides_swapped=0.3).slips.names) for product in range(2000)])
+    rate = np.mean(
+        [bool(draw_picture(FILM, product=product, sides_swapped=0.3).slips.names) for product in range(2000)]
+    )
     assert rate == pytest.approx(0.3, abs=0.04)  # four standard errors
 
 

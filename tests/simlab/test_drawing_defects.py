@@ -16,7 +16,9 @@ WORDY = "A puppy near a table."
 SHARED = Drawings()
 
 
-def drawn(prompt: str = PROMPT, *, seed: int = 0, earlier: str = "", product: int = 0, **defects: Any) -> Drawing:
+def draw_picture(
+    prompt: str = PROMPT, *, seed: int = 0, earlier: str = "", product: int = 0, **defects: Any
+) -> Drawing:
     return Artist(product, DrawingDefects(**defects), SHARED).draw(prompt, seed=seed, earlier=earlier)
 
 
@@ -33,13 +35,13 @@ SOUND = Counter({"dog": 1, "cat": 1, "bird": 3, "lamp": 1})
 
 
 def test_without_defects_everything_is_there() -> None:
-    sound = drawn()
+    sound = draw_picture()
     assert names(sound) == SOUND
     assert {("dog", "left of", "cat"), ("bird", "above", "cat")} <= relations_of(sound)
     assert {entity.name: entity.colour for entity in sound.layout.things}["dog"] == "red"
     assert sound.slips == ((), "")
-    assert drawn("") == drawn("", seed=0)
-    assert not drawn("").layout.things
+    assert draw_picture("") == draw_picture("", seed=0)
+    assert not draw_picture("").layout.things
 
 
 @pytest.mark.parametrize(
@@ -61,34 +63,34 @@ def test_without_defects_everything_is_there() -> None:
     ],
 )
 def test_a_defect_has_its_effect(defects: dict[str, Any], prompt: str, remaining: dict[str, int]) -> None:
-    assert names(drawn(prompt, **defects)) == Counter(remaining)
+    assert names(draw_picture(prompt, **defects)) == Counter(remaining)
 
 
 def test_sides_are_swapped_and_colours_leak() -> None:
-    swapped = relations_of(drawn(sides_swapped=1.0))
+    swapped = relations_of(draw_picture(sides_swapped=1.0))
     assert {("dog", "right of", "cat"), ("bird", "under", "cat")} <= swapped
     assert ("dog", "left of", "cat") not in swapped
-    assert {entity.colour for entity in drawn(colours_leaked=1.0).layout.things} == {"red"}
+    assert {entity.colour for entity in draw_picture(colours_leaked=1.0).layout.things} == {"red"}
 
 
 def test_removed_entities_are_kept_in_their_place() -> None:
     earlier = "A dog on a table and near a cat. There is a bus."
-    drawing = drawn("A dog near a cat.", earlier=earlier, removed_kept=1.0)
+    drawing = draw_picture("A dog near a cat.", earlier=earlier, removed_kept=1.0)
     assert names(drawing) == Counter({"dog": 1, "cat": 1, "table": 1, "bus": 1})
     assert ("dog", "on", "table") in relations_of(drawing)
-    assert names(drawn("A dog near a cat.", removed_kept=1.0)) == Counter({"dog": 1, "cat": 1})
-    assert drawn("A dog.", earlier="A dog.", removed_kept=1.0).layout == drawn("A dog.").layout
+    assert names(draw_picture("A dog near a cat.", removed_kept=1.0)) == Counter({"dog": 1, "cat": 1})
+    assert draw_picture("A dog.", earlier="A dog.", removed_kept=1.0).layout == draw_picture("A dog.").layout
 
 
 def test_a_rewritten_prompt_and_a_refusal_are_reported() -> None:
-    assert "flower" in drawn(prompts_rewritten=1.0).revised
-    assert drawn().revised == ""
-    ways = {drawn(refusals=1.0, product=number).refused for number in range(40)}
+    assert "flower" in draw_picture(prompts_rewritten=1.0).revised
+    assert draw_picture().revised == ""
+    ways = {draw_picture(refusals=1.0, product=number).refused for number in range(40)}
     assert ways == {"policy", "empty_list", "empty_base64"}
-    assert drawn(refusals=1.0, refused_as=("policy",)).refused == "policy"
-    assert drawn(blank_pictures=1.0).blank
+    assert draw_picture(refusals=1.0, refused_as=("policy",)).refused == "policy"
+    assert draw_picture(blank_pictures=1.0).blank
     with pytest.raises(ValueError, match="nothing"):
-        Artist().paint(drawn(refusals=1.0), 64)
+        Artist().paint(draw_picture(refusals=1.0), 64)
 
 
 @pytest.mark.parametrize("name", RATES)
@@ -96,7 +98,7 @@ def test_a_steady_defect_stays_and_a_random_one_does_not(name: str) -> None:
     for anew in (False, True):
         defects = {name: 0.3, "anew": (name,) if anew else ()}
         by_product = [
-            [bool(drawn(product=product, seed=seed, **defects).slips.names) for seed in range(4)]
+            [bool(draw_picture(product=product, seed=seed, **defects).slips.names) for seed in range(4)]
             for product in range(150)
         ]
         assert any(len(set(slips)) > 1 for slips in by_product) == anew
@@ -107,7 +109,10 @@ def test_a_steady_defect_stays_and_a_random_one_does_not(name: str) -> None:
 
 def test_other_words_have_independent_draws() -> None:
     pairs = [
-        tuple("sides_swapped" in drawn(text, product=number, sides_swapped=0.5).slips.names for text in (PROMPT, WORDY))
+        tuple(
+            "sides_swapped" in draw_picture(text, product=number, sides_swapped=0.5).slips.names
+            for text in (PROMPT, WORDY)
+        )
         for number in range(200)
     ]
     assert 60 < sum(plain_slip != wordy_slip for plain_slip, wordy_slip in pairs) < 140

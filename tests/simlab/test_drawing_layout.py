@@ -18,7 +18,7 @@ from medtest.simlab.drawing.sides import SIDES, TURNED, is_on_side, shared_area
 from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
 
 
-def wished(names: list[str], *links: tuple[int, str, int], counts: dict[int, int] | None = None) -> WishList:
+def make_wishes(names: list[str], *links: tuple[int, str, int], counts: dict[int, int] | None = None) -> WishList:
     wishes = tuple(Wish(name=name, word=name, count=(counts or {}).get(at, 1)) for at, name in enumerate(names))
     return WishList(wishes=wishes, links=tuple(WishedRelation(one=a, side=side, other=b) for a, side, b in links))
 
@@ -27,7 +27,7 @@ def wished(names: list[str], *links: tuple[int, str, int], counts: dict[int, int
 def test_a_requested_side_holds_by_its_own_rule_and_by_the_readers(side: str) -> None:
     draw = Random(SIDES.index(side))
     for turn in range(40):
-        layout = laid_out(wished(draw.sample(CLASSES, 2), (0, side, 1)), Random(turn))
+        layout = laid_out(make_wishes(draw.sample(CLASSES, 2), (0, side, 1)), Random(turn))
         boxes = {entity.wish: entity.box for entity in layout.things}
         assert layout.unmet == ()
         assert is_on_side(side, boxes[0], boxes[1])
@@ -44,7 +44,7 @@ def test_scenes_of_many_entities_hold_the_requested_relations() -> None:
     for turn in range(120):
         names = draw.sample(CLASSES, draw.randint(2, 6))
         links = [(new, draw.choice(SIDES), draw.randrange(new)) for new in range(1, len(names))]
-        layout = laid_out(wished(names, *links), Random(turn))
+        layout = laid_out(make_wishes(names, *links), Random(turn))
         boxes = {entity.wish: entity.box for entity in layout.things}
         assert sorted(boxes) == list(range(len(names)))
         assert all(min(box) >= 0 and max(box) <= 1 for box in boxes.values())
@@ -75,20 +75,20 @@ def test_requests_of_phantom_prompts_are_large_enough_to_see_and_hold_by_a_reade
 
 
 def test_a_contradiction_gives_up_the_last_request() -> None:
-    layout = laid_out(wished(["dog", "cat"], (0, "left of", 1), (1, "left of", 0)), Random(0))
+    layout = laid_out(make_wishes(["dog", "cat"], (0, "left of", 1), (1, "left of", 0)), Random(0))
     assert layout.unmet == (1,)
     boxes = {entity.wish: entity.box for entity in layout.things}
     assert is_on_side("left of", boxes[0], boxes[1])
 
 
 def test_too_many_requests_are_bounded_and_no_request_is_empty() -> None:
-    crowd = laid_out(wished(list(CLASSES[:8]), counts=dict.fromkeys(range(8), 9)), Random(0))
+    crowd = laid_out(make_wishes(list(CLASSES[:8]), counts=dict.fromkeys(range(8), 9)), Random(0))
     assert 0 < len(crowd.things) <= MOST_THINGS
     assert laid_out(WishList(wishes=(Wish(name=None, word="sofa"),)), Random(0)).things == ()
 
 
 def test_entities_behind_others_are_painted_first() -> None:
-    layout = laid_out(wished(["dog", "cat", "bus"], (0, "in front of", 1), (1, "in front of", 2)), Random(3))
+    layout = laid_out(make_wishes(["dog", "cat", "bus"], (0, "in front of", 1), (1, "in front of", 2)), Random(3))
     assert [entity.name for entity in layout.things] == ["bus", "cat", "dog"]
 
 
@@ -100,12 +100,12 @@ def test_the_same_prompt_and_seed_are_drawn_alike_and_another_seed_is_not() -> N
     assert np.array_equal(artist.paint(first, 96), other_artist.paint(again, 96))
     assert seeded.layout != first.layout
     assert not np.array_equal(artist.paint(first, 96), artist.paint(seeded, 96))
-    named = {(a.name, side, b.name) for a, side, b in _named(first)}
+    named = {(a.name, side, b.name) for a, side, b in _sides_of(first)}
     assert ("dog", "on", "table") in named
     assert ("bird", "above", "table") in named
     assert [entity.colour for entity in first.layout.things if entity.name == "dog"] == ["red"]
 
 
-def _named(drawing: Drawing) -> list[tuple[Standing, str, Standing]]:
+def _sides_of(drawing: Drawing) -> list[tuple[Standing, str, Standing]]:
     entities = drawing.layout.things
     return [(entities[a], side, entities[b]) for a, side, b in drawing.truth().sides]

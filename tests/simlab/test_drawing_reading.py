@@ -18,7 +18,7 @@ from medtest.simlab.drawing.wishes import WishList
 Asked = tuple[list[tuple[str | None, int, str | None]], list[tuple[int, str, int]]]
 
 
-def plain(wish_list: WishList) -> Asked:
+def plain_wishes(wish_list: WishList) -> Asked:
     entities = [(wish.name, wish.count, wish.colour) for wish in wish_list.wishes]
     return entities, [(link.one, link.side, link.other) for link in wish_list.links]
 
@@ -66,7 +66,7 @@ def plain(wish_list: WishList) -> Asked:
     ],
 )
 def test_english_is_understood(prompt: str, entities: list[object], links: list[object]) -> None:
-    assert plain(understood(prompt)) == (entities, links)
+    assert plain_wishes(understood(prompt)) == (entities, links)
 
 
 @pytest.mark.parametrize("prompt", ["", "!!!", "on in under", "the the the", "zero", "red", "a" * 9000, "🙂, and, and"])
@@ -103,8 +103,8 @@ def test_templates_are_understood_in_full() -> None:
         expected = [
             (entity.name, entity.count, entity.attributes[0] if entity.attributes else None) for entity in entities
         ]
-        assert plain(wish_list)[0] == expected, text
-        assert sorted(plain(wish_list)[1]) == sorted((a, predicate, b) for a, b, predicate in triples), text
+        assert plain_wishes(wish_list)[0] == expected, text
+        assert sorted(plain_wishes(wish_list)[1]) == sorted((a, predicate, b) for a, b, predicate in triples), text
         assert all(wish.plain for wish in wish_list.wishes)
 
 

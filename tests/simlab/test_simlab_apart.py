@@ -32,7 +32,7 @@ def test_it_imports_no_module_that_types_or_judges_answers_or_draws_pictures() -
                 assert not name.startswith(tuple(f"medtest.{room}" for room in FORBIDDEN)), f"{path.name}: {name}"
 
 
-def _loaded(module: str) -> set[str]:
+def _loaded_modules(module: str) -> set[str]:
     """Return the modules of forbidden rooms that importing one module loads."""
     code = (
         f"import sys, {module}\n"
@@ -43,8 +43,8 @@ def _loaded(module: str) -> set[str]:
 
 
 def test_no_forbidden_module_is_loaded_by_another_room() -> None:
-    assert _loaded("medtest.simlab.serve") <= _loaded(BRUSH)
-    assert _loaded("medtest.simlab.config") == set()
+    assert _loaded_modules("medtest.simlab.serve") <= _loaded_modules(BRUSH)
+    assert _loaded_modules("medtest.simlab.config") == set()
 
 
 def test_readers_of_captions_and_pictures_do_not_know_the_module_that_draws_them() -> None:

@@ -48,7 +48,7 @@ class Reviewer(AppBrowser):
         return self.ask("POST", "/api/review", json.dumps(content).encode(), **named)
 
 
-def stated(facts: dict[str, Any]) -> dict[str, Any]:
+def statements_of(facts: dict[str, Any]) -> dict[str, Any]:
     entities = [{"name": name, "count": count, "attributes": extra} for name, count, extra in facts["entities"]]
     return {"entities": entities, "triples": facts["triples"], "absent": facts["absent"]}
 
@@ -69,7 +69,7 @@ def test_only_the_printed_link_gives_access_and_every_reply_has_the_headers(targ
         reply = reviewer.ask("GET", path)
         assert all(reply.headers[name] == value for name, value in HEADERS.items()), path
     assert reviewer.ask("GET", "/", host="evil.example").status == 421
-    accepted = {"number": 0, **stated(reviewer.prompt(0)["read"])}
+    accepted = {"number": 0, **statements_of(reviewer.prompt(0)["read"])}
     assert reviewer.send(accepted, origin="http://evil.example").status == 403
     assert reviewer.send(accepted, x_study_seal="guessed").status == 403
     assert not target.exists()
@@ -79,12 +79,12 @@ def test_a_prompt_is_accepted_or_corrected_and_stored_beside_the_prompts(target:
     reviewer = Reviewer(target)
     first = reviewer.prompt(0)
     assert (first["confidence"], first["verdict"], first["reviewed"], first["next"]) == ("high", None, 0, 1)
-    reply = reviewer.send({"number": 0, **stated(first["read"])}).json
+    reply = reviewer.send({"number": 0, **statements_of(first["read"])}).json
     assert (reply["verdict"], reply["reviewed"], reply["next"]) == ("accepted", 1, 1)
     second = reviewer.prompt(1)
     assert second["confidence"] == "medium" and second["read"]["absent"] == [["fox", "wearing", "hat"]]
     assert {"begins with a command, which stays as it is"} < {reason["meaning"] for reason in second["reasons"]}
-    corrected = stated(second["read"])
+    corrected = statements_of(second["read"])
     corrected["entities"] += [{"name": "  Green Hill ", "count": None, "attributes": ["steep"]}]
     corrected["triples"] = [[0, "On", 1]]
     assert reviewer.send({"number": 1, **corrected}).json["verdict"] == "corrected"
@@ -135,7 +135,7 @@ def test_a_file_of_the_user_is_never_overwritten(target: Path) -> None:
     assert target.read_text() == '{"mine": 1}'
     target.unlink()
     reviewer = Reviewer(target)
-    accepted = {"number": 0, **stated(reviewer.prompt(0)["read"])}
+    accepted = {"number": 0, **statements_of(reviewer.prompt(0)["read"])}
     target.write_text("[]")
     assert reviewer.send(accepted).status == 409 and target.read_text() == "[]"
     target.write_text(json.dumps({MARK: 1, "prompts": {"a": {"verdict": "accepted", "pool": {"entities": [["x"]]}}}}))

@@ -20,7 +20,7 @@ from medtest.study.results.review import make_review
 from medtest.study.store import IMAGES, StudyStore
 
 
-def _shown(store: StudyStore, file: str) -> np.ndarray:
+def _read_image(store: StudyStore, file: str) -> np.ndarray:
     return cv2.cvtColor(cv2.imread(str(store.folder / IMAGES / file)), cv2.COLOR_BGR2RGB)
 
 
@@ -45,7 +45,7 @@ def test_a_study_holds_the_requested_items(pairs_study: Path) -> None:
 def test_images_equal_the_records_and_catch_items_are_right(pairs_study: Path) -> None:
     with StudyStore(pairs_study) as store:
         for item in store.items():
-            source, shown = _shown(store, item.source_file), _shown(store, item.followup_file)
+            source, shown = _read_image(store, item.source_file), _read_image(store, item.followup_file)
             assert image_sha256(source) == item.source_sha256
             assert image_sha256(shown) == item.followup_sha256
             if item.role is Role.IDENTICAL:

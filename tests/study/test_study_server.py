@@ -20,7 +20,7 @@ GONE = (OSError, http.client.HTTPException, ValueError)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def _trained(folder: Path) -> None:
+def _answer_training(folder: Path) -> None:
     """Answer the training round, so that clients begin with the items."""
     with StudyStore(folder) as store:
         answer_all_training(store)
@@ -40,7 +40,7 @@ def answer_all_training(store: StudyStore) -> None:
 
 def test_confirmed_answers_survive_sigkill(folder: Path) -> None:
     """Three annotators answer as fast as they can until the server is killed: every confirmed answer is stored."""
-    _trained(folder)
+    _answer_training(folder)
     confirmed: list[tuple[int, str]] = []
     lock = threading.Lock()
     with serving(folder) as served:
@@ -131,7 +131,7 @@ def test_fifty_annotators_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_it_continues_after_a_restart_with_the_same_links(folder: Path) -> None:
-    _trained(folder)
+    _answer_training(folder)
     with serving(folder) as served:
         links = dict(served.links)
         client = Client(served.port, links[1])

@@ -37,7 +37,7 @@ def bomb(path: Path, *, entry: str = "archive/data/0", gigabytes: int = 3) -> Pa
     return path
 
 
-def opened(name: str, path: Path) -> None:
+def open_system(name: str, path: Path) -> None:
     info = part("systems", name)
     info.load()(name, info.load().Settings(**{**info.defaults, "path": str(path)})).open(device="cpu", threads=1)
 
@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "a checkpoint to convert": read_whole,
     "weights": lambda path: read_weights(path, name=path.name),
     "weights inside a bundle": lambda path: read_weights(io.BytesIO(path.read_bytes()), name=path.name),
-    "TorchScript": lambda path: opened("torchscript", path),
+    "TorchScript": lambda path: open_system("torchscript", path),
     "a bundle": BundleFiles,
 }
 
@@ -125,7 +125,7 @@ def test_constants_made_by_a_runtime(tmp_path: Path, kind: str, raw: bool) -> No
     with pytest.raises(MedtestError, match=r"g\.onnx: declares 4,398\.0 GB"):
         check_graph(path)
     with pytest.raises(MedtestError, match=r"g\.onnx: declares"):
-        opened("onnx", path)
+        open_system("onnx", path)
 
 
 def test_shapes_in_constants_and_in_branches(tmp_path: Path) -> None:

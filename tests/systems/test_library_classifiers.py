@@ -208,14 +208,14 @@ def test_wrong_names_and_wrong_checkpoints_of_torchvision_are_messages(
 # --- the field of view -----------------------------------------------------------------------------------------------
 
 
-def framed(side: int = 224) -> np.ndarray:
+def framed_square(side: int = 224) -> np.ndarray:
     """Return a black square with a white border, like an image that a suite has prepared."""
     image = np.full((side, side, 3), 255, np.uint8)
     image[12:-12, 12:-12] = 0
     return image
 
 
-def border_is_seen(inputs: torch.Tensor) -> bool:
+def sees_border(inputs: torch.Tensor) -> bool:
     """Return whether a network got all four sides of the border."""
     channel = inputs.reshape(-1, *inputs.shape[-2:])[0]
     sides = channel[0], channel[-1], channel[:, 0], channel[:, -1]
@@ -230,22 +230,22 @@ def test_every_system_of_a_suite_sees_the_same_field(name: str, squeezed: tuple[
     assert part("systems", name).defaults["input"] == "auto"
     system = system_of(name, **settings)
     system.squared = True
-    _, inputs = ask(system, framed())
-    assert border_is_seen(inputs)
+    _, inputs = ask(system, framed_square())
+    assert sees_border(inputs)
     assert "input" not in system.notice()
     crops = name in ("attnmel", "chexnet", "torchvision")
     assert system.resolved() == {"input": "as_is" if crops else "official"}
     if crops:
         again = system_of(name, **settings, input="official")
         again.squared = True
-        assert not border_is_seen(ask(again, framed())[1])
+        assert not sees_border(ask(again, framed_square())[1])
         assert f"systems.{name}.input=auto uses the whole image" in again.notice()
 
 
 def test_unresized_images_are_normalised_like_the_networks_authors_do(squeezed: tuple[Path, Any]) -> None:
     system = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]))
     assert system.resolved() == {"input": "official"}
-    assert not border_is_seen(both_of(system, framed())[1])
+    assert not sees_border(both_of(system, framed_square())[1])
     sized = system_of("torchvision", architecture="squeezenet1_1", checkpoint=str(squeezed[0]), resize=256)
     sized.squared = True
     assert sized.resolved() == {"input": "official"}, "who names the side before the crop wants the crop"

@@ -275,7 +275,7 @@ def test_results_are_not_read_from_outside_their_folder(tmp_path: Path) -> None:
 # --- graphs -------------------------------------------------------------------------------------------------------
 
 
-def _scripted(path: Path, channels: int) -> str:
+def _save_script(path: Path, channels: int) -> str:
     import torch
 
     class Half(torch.nn.Module):
@@ -292,7 +292,7 @@ def _scripted(path: Path, channels: int) -> str:
 def test_a_torchscript_graph_answers_in_the_images_numbers(
     tmp_path: Path, spec: ImageSpec, shape: tuple[int, ...], channels: str
 ) -> None:
-    path = _scripted(tmp_path / "half.pt", 1 if channels == "grey" else 3)
+    path = _save_script(tmp_path / "half.pt", 1 if channels == "grey" else 3)
     image = image_of(spec, shape)
     answer = ask(system_of("torchscript", path=path, gives="image", channels=channels), image, spec)
     expected = (image.astype(np.float64) - spec.low) / 2 + spec.low
@@ -324,7 +324,7 @@ def test_an_onnx_graph_answers_images_and_not_masks(tmp_path: Path) -> None:
 
 
 def test_a_graph_for_masks_is_refused_in_a_suite_of_images(tmp_path: Path) -> None:
-    path = _scripted(tmp_path / "half.pt", 3)
+    path = _save_script(tmp_path / "half.pt", 3)
     with pytest.raises(BadOutput, match="gives=image"):
         ask(system_of("torchscript", path=path), np.zeros((8, 8), np.float32), GREY)
     system = system_of("torchscript", path=path, gives="image")

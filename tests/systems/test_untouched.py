@@ -34,15 +34,15 @@ def _state(network: nn.Module) -> Iterator[Any]:
     yield [repr(part) for part in np.random.get_state()], random.getstate()  # noqa: NPY002
 
 
-def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
+def _are_equal(before: Sequence[Any], after: Sequence[Any]) -> bool:
     if isinstance(before, torch.Tensor):
         return torch.equal(before, after)  # type: ignore[arg-type]
     if isinstance(before, tuple | list):
-        return len(before) == len(after) and all(_same(a, b) for a, b in zip(before, after, strict=True))
+        return len(before) == len(after) and all(_are_equal(a, b) for a, b in zip(before, after, strict=True))
     return bool(before == after)
 
 
-def _asked_and_attacked(probe: Any, pixels: torch.Tensor) -> None:
+def _ask_and_attack(probe: Any, pixels: torch.Tensor) -> None:
     logits = probe.logits(pixels.requires_grad_())
     torch.nn.functional.softplus(logits).sum().backward()
     assert pixels.grad is not None
@@ -71,11 +71,11 @@ def test_nothing_of_a_system_changes(name: str, attached: bool, tmp_path: Path) 
     pixels_before = pixels.clone()
     if attached:
         with probe.attached():
-            _asked_and_attacked(probe, pixels)
-            _asked_and_attacked(probe, pixels.detach().clone())
+            _ask_and_attack(probe, pixels)
+            _ask_and_attack(probe, pixels.detach().clone())
     else:
-        _asked_and_attacked(probe, pixels)
-    assert _same(before, list(_state(network)))
+        _ask_and_attack(probe, pixels)
+    assert _are_equal(before, list(_state(network)))
     assert torch.equal(pixels.detach(), pixels_before)
 
 
@@ -127,7 +127,7 @@ class _Plain(TorchSystem):
         return list(np.asarray(outputs))
 
 
-def _plain(network: Any = _Restless) -> tuple[Any, Any]:
+def _open_plain(network: Any = _Restless) -> tuple[Any, Any]:
     system = _Plain("plain", _Plain.Settings())
     system.factory = network
     system.open(device="cpu", threads=1)
@@ -148,7 +148,7 @@ def test_a_third_party_network_offers_gradients_if_it_defines_how() -> None:
 
 @pytest.mark.parametrize("attached", [False, True])
 def test_a_network_that_counts_draws_and_raises_is_put_back(attached: bool) -> None:
-    system, probe = _plain()
+    system, probe = _open_plain()
     system.network.failing = True
     before = list(_state(system.network))
     pixels = pixels_of(picture(32, 32))
@@ -159,17 +159,17 @@ def test_a_network_that_counts_draws_and_raises_is_put_back(attached: bool) -> N
                 probe.logits(pixels)
         else:
             probe.logits(pixels)
-    assert _same(before, list(_state(system.network))), "after an exception"
+    assert _are_equal(before, list(_state(system.network))), "after an exception"
     system.network.failing = False
-    _asked_and_attacked(probe, pixels.clone())
-    assert _same(before, list(_state(system.network)))
+    _ask_and_attack(probe, pixels.clone())
+    assert _are_equal(before, list(_state(system.network)))
     assert torch.equal(pixels, pixels_before)
     first, second = (probe.logits(pixels) for _ in range(2))
     assert torch.equal(first, second), "dropout stays off"
 
 
 def test_a_network_that_changes_its_weights_is_an_error() -> None:
-    system, probe = _plain()
+    system, probe = _open_plain()
     system.network.restless = True
     with pytest.raises(BadOutput, match="changes its own weights"):
         probe.logits(pixels_of(picture(32, 32)))
@@ -192,7 +192,7 @@ class _Secret(nn.Module):
 
 
 def test_weights_loaded_in_inference_mode_pass_gradients() -> None:
-    system, probe = _plain(_Secret)
+    system, probe = _open_plain(_Secret)
     images = [picture(32, 32)]
     pixels = pixels_of(*images).requires_grad_()
     before = {name: id(value) for name, value in [*system.network.named_parameters(), *system.network.named_buffers()]}
@@ -215,14 +215,14 @@ def test_weights_loaded_in_inference_mode_pass_gradients() -> None:
     ],
 )
 def test_an_invalid_answer_is_an_error(gives: Any, message: str) -> None:
-    system, probe = _plain()
+    system, probe = _open_plain()
     system.network.gives = gives
     with pytest.raises(BadOutput, match=message):
         probe.logits(pixels_of(picture(32, 32)).requires_grad_())
 
 
 def test_a_probe_takes_pixels_of_one_form() -> None:
-    _, probe = _plain()
+    _, probe = _open_plain()
     with pytest.raises(ValueError, match="B×3×H×W"):
         probe.logits(torch.zeros(1, 32, 32, 3))
     with pytest.raises(ValueError, match="uint8"):
@@ -261,7 +261,7 @@ class _Normed(nn.Module):
         return self.head(self.body(pixels).mean(dim=(2, 3)))  # type: ignore[no-any-return]
 
 
-def _scripted(kind: str) -> Any:
+def _make_script(kind: str) -> Any:
     network = _Normed()
     if kind == "scripted":
         return torch.jit.script(network)
@@ -278,10 +278,10 @@ def test_a_torchscript_network_with_batch_norm_is_attacked_and_left_as_it_was(
 ) -> None:
     images = [picture(32, 32)]
     if place == "memory":
-        system, probe = _plain(lambda: _scripted(kind))
+        system, probe = _open_plain(lambda: _make_script(kind))
     else:
         path = tmp_path / "net.pt"
-        _scripted(kind).save(str(path))
+        _make_script(kind).save(str(path))
         plain = {"gives": "logits", "mean": [0.0] * 3, "std": [1.0] * 3}
         system = system_of("torchscript", "label", path=str(path), classes=list(DERMOSCOPY.names), **plain)
         system.open(device="cpu", threads=1)
@@ -294,10 +294,10 @@ def test_a_torchscript_network_with_batch_norm_is_attacked_and_left_as_it_was(
     before = list(_state(network))
     pixels = pixels_of(*images)
     with probe.attached():
-        _asked_and_attacked(probe, pixels.clone())
-        _asked_and_attacked(probe, pixels.clone())
-    _asked_and_attacked(probe, pixels.clone())
-    assert _same(before, list(_state(network)))
+        _ask_and_attack(probe, pixels.clone())
+        _ask_and_attack(probe, pixels.clone())
+    _ask_and_attack(probe, pixels.clone())
+    assert _are_equal(before, list(_state(network)))
     (gradient,) = torch.autograd.grad(probe.logits(pixels.requires_grad_())[0, 0], pixels)
     assert gradient.abs().sum() > 0
     eager = _Normed().eval()

@@ -49,7 +49,7 @@ def seed_of(kind: str = "mask", *, side: int = 96, original: int = 150, **more: 
     return replace(prepared, kind=kind, **more)
 
 
-def judged(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, float | None]:
+def score_of(oracle: Oracle, answer: Output, seed: PreparedSeed) -> dict[str, float | None]:
     return oracle.score(answer=answer, source=answer, seed=seed, effect=Effect())
 
 
@@ -68,7 +68,7 @@ def test_masks_with_maps_keep_all_scores(size: int, labelled: bool) -> None:
     seed = seed if labelled else replace(seed, mask=None, original_mask=None)
     answer = check_mask(RNG.random((size, size)).astype(np.float32) ** 2, (96, 96))
     oracle = Masks(Masks.Settings(), primary=Criterion())
-    assert judged(oracle, again(answer, seed, maps=True), seed) == judged(oracle, answer, seed)
+    assert score_of(oracle, again(answer, seed, maps=True), seed) == score_of(oracle, answer, seed)
 
 
 def test_compact_masks_keep_all_scores_that_need_no_map() -> None:
@@ -77,7 +77,7 @@ def test_compact_masks_keep_all_scores_that_need_no_map() -> None:
     restored = again(answer, seed)
     oracle = Masks(Masks.Settings(), primary=Criterion())
     oracle.recorded = tuple(name for name in Masks.scores if name not in Masks.needs)
-    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+    assert score_of(oracle, restored, seed) == score_of(oracle, answer, seed)
     contents = [task_of("mask").storage.keep(answer, seed, maps=maps) for maps in (False, True)]
     assert contents[0] is not None and contents[1] is not None and len(contents[0]) < len(contents[1])
 
@@ -98,7 +98,7 @@ def test_labels_keep_probabilities_to_the_last_digit(multi: bool, probable: bool
     oracle = Labels(LabelsSettings(), primary=Criterion(score="label"))
     restored = again(answer, seed)
     assert isinstance(restored, LabelOutput) and restored.labels == answer.labels
-    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+    assert score_of(oracle, restored, seed) == score_of(oracle, answer, seed)
     for output in (restored, answer):
         described = oracle.describe(answer=output, source=output, seed=seed, effect=Effect())
         assert described == oracle.describe(answer=answer, source=answer, seed=seed, effect=Effect())
@@ -119,7 +119,7 @@ def test_regions_keep_every_voxel() -> None:
     seed = replace(seed, mask=RNG.random((5, 17, 23)) > 0.4)
     answer = RegionOutput(region=RNG.random((5, 17, 23)) > 0.5)
     oracle = Regions(SeriesSettings(), primary=Criterion())
-    assert judged(oracle, again(answer, seed), seed) == judged(oracle, answer, seed)
+    assert score_of(oracle, again(answer, seed), seed) == score_of(oracle, answer, seed)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
@@ -133,7 +133,7 @@ def test_images_keep_every_bit(dtype: Any) -> None:
     restored = again(answer, seed)
     assert isinstance(restored, ImageOutput) and restored.image.tobytes() == answer.image.tobytes()
     oracle = Quality(SeriesSettings(), primary=Criterion(score="ssim", threshold=0.0, against="input"))
-    assert judged(oracle, restored, seed) == judged(oracle, answer, seed)
+    assert score_of(oracle, restored, seed) == score_of(oracle, answer, seed)
 
 
 def test_large_images_are_kept_only_with_maps() -> None:

@@ -109,14 +109,14 @@ def states(folder: Path) -> dict[str, Any]:
     return dict(torch.load(folder / "state.pt", weights_only=True))
 
 
-def same(first: Any, second: Any) -> bool:
+def are_equal(first: Any, second: Any) -> bool:
     """Return whether two states are equal, tensors bit for bit."""
     if isinstance(first, Tensor):
         return torch.equal(first, second)
     if isinstance(first, dict):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+        return first.keys() == second.keys() and all(are_equal(first[key], second[key]) for key in first)
     if isinstance(first, list | tuple):
-        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
+        return len(first) == len(second) and all(are_equal(a, b) for a, b in zip(first, second, strict=True))
     return bool(first == second)
 
 
@@ -140,7 +140,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path: Path, recipe: Recipe
     again = Trainer(training(recipe, from_start=True), tmp_path / "parts")
     assert again.resume() and again.reached.step == at
     again.fit()
-    assert same(states(tmp_path / "whole"), states(tmp_path / "parts"))
+    assert are_equal(states(tmp_path / "whole"), states(tmp_path / "parts"))
     texts = [(tmp_path / name / "history.json").read_text() for name in ("whole", "parts")]
     assert texts[0] == texts[1] and [entry["step"] for entry in json.loads(texts[0])] == [0, 3, 6, 9]
 

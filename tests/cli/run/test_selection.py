@@ -61,7 +61,7 @@ def folder_of(work: Path) -> Path:
     return run_folder
 
 
-def generated(target: Path) -> int:
+def count_generated(target: Path) -> int:
     """Return the number of cases behind a folder's overall rate."""
     table = pd.read_csv(target / "tables" / "efr.csv")
     rows = table[(table.relation == "overall") & (table.dataset == "all") & (table.severity == "all")]
@@ -80,7 +80,7 @@ def test_a_limit_in_a_full_folder_is_shown_in_a_view(work: Path, capsys: pytest.
     assert f"No case to run; {ROW} were finished before." in output
     (view,) = (folder / "views").iterdir()
     assert f"Report:  {(view / 'report.html').relative_to(work)}" in output
-    assert (generated(folder), generated(view)) == (8, 2)
+    assert (count_generated(folder), count_generated(view)) == (8, 2)
     assert pq.read_table(view / "cases.parquet").num_rows == ROW
     assert (read_run(folder)["partial"], read_run(view)["partial"]) == (False, True)
     assert "1 of 4 images" in (view / "report.html").read_text()
@@ -112,24 +112,24 @@ def test_all_cases_under_another_oracle_keep_their_view(work: Path) -> None:
     folder = folder_of(work)
     (view,) = (folder / "views").iterdir()
     assert not (view / "cases.parquet").exists()
-    assert generated(folder) == 4  # the folder's own tables are of the same cases
+    assert count_generated(folder) == 4  # the folder's own tables are of the same cases
     assert read_run(folder)["command"].endswith("tracking=none limit=2")
     assert run("oracles.primary.threshold=0.5") == 0
     assert list((folder / "views").iterdir()) == [view]
-    assert (generated(view), generated(folder)) == (8, 8)
+    assert (count_generated(view), count_generated(folder)) == (8, 8)
 
 
 @pytest.mark.slow
 def test_a_case_that_ran_is_in_the_folders_own_tables_at_once(work: Path) -> None:
     assert run("limit=1") == 0
     folder = folder_of(work)
-    assert generated(folder) == 2
+    assert count_generated(folder) == 2
     gate = "gates=[{relation: contrast, max_percent: 100, bound: efr_percent}]"
     assert (
         run("only=seed:phantom-0002", gate) == 0
     )  # the folder holds another image: a view, and new tables of the folder
     (view,) = (folder / "views").iterdir()
-    assert (generated(folder), generated(view)) == (4, 2)
+    assert (count_generated(folder), count_generated(view)) == (4, 2)
     assert "2 of 4 images: 8 of 16 cases of the suite are finished." in (folder / "report.html").read_text()
     assert read_run(folder)["cases_finished"] == 2 * ROW
     own = read_run(folder)["command"]
@@ -149,7 +149,7 @@ def test_missing_tables_are_made_by_the_next_call(work: Path) -> None:
     run_file.write_text(json.dumps(content))  # as a run leaves it that was killed before its tables
     (folder / "tables" / "efr.csv").unlink()
     assert run("only=seed:phantom-0000,severity:5") == 0
-    assert generated(folder) == 2
+    assert count_generated(folder) == 2
 
 
 @pytest.mark.slow
@@ -167,8 +167,8 @@ def test_one_full_and_one_partial_system_are_shown_alike(work: Path, capsys: pyt
     names = [{path.name for path in (folder / "views").iterdir()} for folder in (full, partial)]
     assert names[0] == names[1] and len(names[0]) == 1
     (digest,) = names[0]
-    assert {generated(folder / "views" / digest) for folder in (full, partial)} == {4}
-    assert (generated(full), generated(partial)) == (8, 4)
+    assert {count_generated(folder / "views" / digest) for folder in (full, partial)} == {4}
+    assert (count_generated(full), count_generated(partial)) == (8, 4)
     assert read_run(partial)["command"].endswith("tracking=none limit=2")
     assert read_run(full)["command"].endswith("tracking=none")
     assert (work / "outputs" / "tiny" / f"comparison-{digest}.html").is_file()

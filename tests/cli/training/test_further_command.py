@@ -54,7 +54,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def _typed(home: Path, *more: str) -> list[str]:
+def _make_command(home: Path, *more: str) -> list[str]:
     start = write_start(home / "start.safetensors")
     words = ["train", "further", "model=pranet", "suite=polyp_seg_folder", f"data={home / 'data'}", f"from={start}"]
     return [*words, f"out={home / 'out'}", "--threads", "1", *SMALL, *more]
@@ -106,7 +106,7 @@ def test_missing_options_are_mistakes(tokens, expected):
 )
 def test_mistakes_end_before_anything_is_trained(home, more, expected):
     with pytest.raises(UserMistakes) as caught:
-        run_app([*_typed(home), *more])
+        run_app([*_make_command(home), *more])
     assert expected in str(caught.value)
     assert not (home / "out").exists()
 
@@ -118,7 +118,7 @@ def test_missing_libraries_are_mistakes_before_follow_ups_are_made(home, more, e
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
     with pytest.raises(MedtestError) as caught:
-        run_app([*_typed(home), *more])
+        run_app([*_make_command(home), *more])
     assert expected in str(caught.value)
     assert not (home / "out").exists()
 
@@ -129,7 +129,7 @@ def test_training_pictures_among_test_seeds_are_refused(home):
     cv2.imwrite(str(home / "data" / "test" / "images" / "renamed.bmp"), image)
     cv2.imwrite(str(home / "data" / "test" / "masks" / "renamed.png"), mask)
     with pytest.raises(UserMistakes) as caught:
-        run_app(_typed(home))
+        run_app(_make_command(home))
     words = str(caught.value)
     assert "training/p1-4" in words and "renamed" in words and "nothing was trained" in words
     assert not (home / "out").exists()
@@ -138,7 +138,7 @@ def test_training_pictures_among_test_seeds_are_refused(home):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_trained_tested_and_tracked(home, capsys):
-    assert run_app(_typed(home)) == 0
+    assert run_app(_make_command(home)) == 0
     out = home / "out"
     output = capsys.readouterr().out
     assert "none of them is among the 4 test seeds" in output and "held-out Dice clean" in output
@@ -170,16 +170,16 @@ def test_trained_tested_and_tracked(home, capsys):
     assert (out / "before_after.html").read_text() == page
     # again: nothing is trained and no case is run
     capsys.readouterr()
-    assert run_app(_typed(home)) == 0
+    assert run_app(_make_command(home)) == 0
     assert pd.read_csv(out / "before_after.csv").equals(table)
     # other options in the same folder are refused, and leave the earlier training's runs as they are
     with pytest.raises(MedtestError, match="another recipe"):
-        run_app(_typed(home, "steps=3"))
+        run_app(_make_command(home, "steps=3"))
     assert _statuses(home / "home", out) == ["FINISHED", "FINISHED"]
     _check_exclusion(home, out, table)
     # with anew the earlier training is moved aside, whole
     before = (out / "training.json").read_text()
-    assert run_app(_typed(home, "fresh=true", "compare=false", "track=false")) == 0
+    assert run_app(_make_command(home, "fresh=true", "compare=false", "track=false")) == 0
     (aside,) = home.glob("out.old-*")
     assert (aside / "training.json").read_text() == before and (aside / "pranet.safetensors").is_file()
     assert json.loads((out / "training.json").read_text())["kept_step"] == 4
@@ -192,7 +192,7 @@ def _check_exclusion(home: Path, out: Path, table: pd.DataFrame) -> None:
     flagged = records.loc[(records["relation"] == "blur").to_numpy()].head(1)
     listed = home / "flagged.csv"
     flagged[["relation", "followup_sha256"]].to_csv(listed, index=False)
-    assert run_app(_typed(home, f"exclude.study={listed}")) == 0
+    assert run_app(_make_command(home, f"exclude.study={listed}")) == 0
     fewer = pd.read_csv(out / "before_after.csv")
     blur = (fewer["relation"] == "blur").to_numpy()
     assert (fewer.loc[blur, "cases"] == table.loc[blur, "cases"] - 1).all()
@@ -231,7 +231,7 @@ def _check_mlflow(home: Path, out: Path) -> None:
 
 @pytest.mark.slow
 def test_without_test_seeds_it_only_trains(home, capsys):
-    typed = [word for word in _typed(home, "track=false", "store=none") if not word.startswith("data=")]
+    typed = [word for word in _make_command(home, "track=false", "store=none") if not word.startswith("data=")]
     assert run_app([*typed, f"data={home / 'data' / 'train'}"]) == 0
     output = capsys.readouterr().out
     assert "add test=FOLDER to this command" in output

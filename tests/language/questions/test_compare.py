@@ -16,7 +16,7 @@ from medtest.language.questions.values import Kind
 QUESTIONS = {question.name: question for question in official()}
 
 
-def changed(name: str, answer: str, other: str, **settings: int) -> str:
+def describe_change(name: str, answer: str, other: str, **settings: int) -> str:
     question = QUESTIONS[name]
     difference = compare(question.parse(answer), question.parse(other), **settings)
     return "-" if difference is None else f"{difference.change.value} {'hit' if difference.any_hit else 'miss'}"
@@ -57,7 +57,7 @@ def changed(name: str, answer: str, other: str, **settings: int) -> str:
     ],
 )
 def test_answers_of_the_slides_and_similar_answers(name: str, answer: str, other: str, expected: str) -> None:
-    assert changed(name, answer, other) == expected
+    assert describe_change(name, answer, other) == expected
 
 
 def test_places_may_be_near() -> None:
@@ -65,8 +65,8 @@ def test_places_may_be_near() -> None:
     difference = compare(question.parse("center-left"), question.parse("upper-right"))
     assert difference is not None
     assert (difference.distance, difference.any_hit) == (2, False)
-    assert changed("abnormality_place", "center-left", "upper-left", tolerance=1) == "same hit"
-    assert changed("abnormality_place", "center-left", "upper-left") == "flip miss"
+    assert describe_change("abnormality_place", "center-left", "upper-left", tolerance=1) == "same hit"
+    assert describe_change("abnormality_place", "center-left", "upper-left") == "flip miss"
 
 
 def test_a_king_walks_the_grid() -> None:

@@ -17,7 +17,7 @@ from medtest.language.questions.questions import Question, by_name, official, qu
 FORCEPS = Inserted(count=1, names=frozenset({"biopsy_forceps"}), cells=frozenset({"lower-right", "center-right"}))
 
 
-def both(
+def judge_both(
     name: str, relation: str, answer: str, source: str, truth: str | None, inserted: Inserted | None = None
 ) -> list[str]:
     question = by_name(name)
@@ -56,7 +56,7 @@ def both(
     ],
 )
 def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str | None, verdicts: list[str]) -> None:
-    assert both(name, relation, answer, source, truth) == verdicts
+    assert judge_both(name, relation, answer, source, truth) == verdicts
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_verdicts(name: str, relation: str, answer: str, source: str, truth: str
 def test_an_inserted_instrument_has_to_be_seen(
     name: str, answer: str, source: str, truth: str | None, verdicts: list[str]
 ) -> None:
-    assert both(name, "instrument", answer, source, truth, FORCEPS) == verdicts
+    assert judge_both(name, "instrument", answer, source, truth, FORCEPS) == verdicts
 
 
 def test_without_knowing_what_was_inserted_nothing_is_judged() -> None:
-    assert both("instrument_place", "instrument", "upper left", "none", "none") == ["SKIP nothing inserted"] * 2
+    assert judge_both("instrument_place", "instrument", "upper left", "none", "none") == ["SKIP nothing inserted"] * 2
 
 
 SHIPPED = sorted(

@@ -25,21 +25,21 @@ _OF_NAMES: dict[Kind, tuple[str, ...]] = {
 _SECTION = {12: "abnormality", 13: "landmark", 14: "instrument"}
 
 
-def _joined(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
 
 
 @given(st.sets(st.sampled_from(sorted(sections()["colour"])), min_size=1, max_size=4), st.data())
 def test_rendered_colours_round_trip(colours: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.COLOUR]))
-    text = template.format(_joined(sorted(colours)))
+    text = template.format(_join(sorted(colours)))
     assert parse(text, Kind.COLOUR, 5).value == names(*colours), text
 
 
 @given(st.sets(st.sampled_from(CELLS), min_size=1, max_size=5), st.data())
 def test_rendered_places_round_trip(cells: set[str], data: st.DataObject) -> None:
     template = data.draw(st.sampled_from(_OF_NAMES[Kind.PLACE]))
-    text = template.format(_joined(sorted(cells)))
+    text = template.format(_join(sorted(cells)))
     assert parse(text, Kind.PLACE, 10).value == names(*cells), text
 
 
@@ -57,7 +57,7 @@ def test_rendered_findings_round_trip(item: int) -> None:
     entries = sections()[_SECTION[item]]
     sets = [*((name,) for name in entries), *itertools.combinations(sorted(entries), 2)]
     for findings, template in itertools.product(sets, _OF_NAMES[Kind.FINDINGS]):
-        text = template.format(_joined([entries[name][0] for name in sorted(findings)]))
+        text = template.format(_join([entries[name][0] for name in sorted(findings)]))
         expected = [name for name in findings if not _SAY_NOTHING_BESIDE.get(name, set()) & set(findings)]
         assert parse(text, Kind.FINDINGS, item).value == names(*expected), text
 

@@ -68,19 +68,19 @@ RAD = [
 ]
 
 
-def _written(folder: Path, name: str, text: str) -> Path:
+def _write_file(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def test_the_development_file_is_read_and_written(tmp_path: Path) -> None:
-    rows = read(_written(tmp_path, "gt.json", json.dumps(DEVELOPMENT)))
+    rows = read(_write_file(tmp_path, "gt.json", json.dumps(DEVELOPMENT)))
     assert [(row.image, row.question.id, row.answers) for row in rows] == [
         ("cla820gl", 5, ("Red", "Pink")),
         ("cla820gl", 9, ("0",)),
     ]
-    again = read(_written(tmp_path, "again.json", to_development(rows)))
+    again = read(_write_file(tmp_path, "again.json", to_development(rows)))
     assert again == rows
 
 
@@ -89,8 +89,8 @@ def test_the_submission_is_read_and_written_in_the_contests_format(tmp_path: Pat
     content = json.loads(to_submission(rows))
     assert [entry["QuestionID"] for entry in content["a"]] == list(range(18))
     assert all(set(entry) == {"QuestionID", "Question", "Answer"} for entry in content["a"])
-    assert {row.question.id for row in read(_written(tmp_path, "s.json", json.dumps(content)))} == set(range(18))
-    assert read(_written(tmp_path, "t.json", json.dumps(SUBMISSION)))[0].answers == ("0",)
+    assert {row.question.id for row in read(_write_file(tmp_path, "s.json", json.dumps(content)))} == set(range(18))
+    assert read(_write_file(tmp_path, "t.json", json.dumps(SUBMISSION)))[0].answers == ("0",)
 
 
 def test_kvasir_vqa_rows_of_one_question_are_put_together(tmp_path: Path) -> None:
@@ -98,17 +98,17 @@ def test_kvasir_vqa_rows_of_one_question_are_put_together(tmp_path: Path) -> Non
         "source,question,answer,img_id\nk,Are there any abnormalities in the image? Check all that are present.,{},x1\n"
     )
     text = rows.format("polyp") + rows.format("oesophagitis").split("\n", 1)[1]
-    (row,) = read(_written(tmp_path, "metadata.csv", text))
+    (row,) = read(_write_file(tmp_path, "metadata.csv", text))
     assert (row.image, row.question.id, row.answers) == ("x1", 12, ("polyp", "oesophagitis"))
     lines = '{"img_id": "x1", "question": "Is there text?", "answer": "yes"}\n' * 2
-    (row,) = read(_written(tmp_path, "k.jsonl", lines))
+    (row,) = read(_write_file(tmp_path, "k.jsonl", lines))
     assert (row.question.id, row.answers) == (4, ("yes",))
 
 
 def test_vqa_rad_and_tables_without_answers(tmp_path: Path) -> None:
-    (row,) = read(_written(tmp_path, "rad.json", json.dumps(RAD)))
+    (row,) = read(_write_file(tmp_path, "rad.json", json.dumps(RAD)))
     assert (row.image, row.question.kind, row.answers) == ("synpic1.jpg", Kind.YES_NO, ("Yes",))
-    (row,) = read(_written(tmp_path, "q.csv", "Image;Question\na/b.png;Is there text?\n"))
+    (row,) = read(_write_file(tmp_path, "q.csv", "Image;Question\na/b.png;Is there text?\n"))
     assert (row.image, row.question.id, row.answers) == ("a/b.png", 4, ())
 
 
@@ -134,11 +134,11 @@ def test_vqa_rad_and_tables_without_answers(tmp_path: Path) -> None:
 )
 def test_a_wrong_file_is_one_message(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(UserMistakes) as caught:
-        read(_written(tmp_path, name, text))
+        read(_write_file(tmp_path, name, text))
     assert message in str(caught.value)
 
 
 def test_many_mistakes_are_counted_and_few_shown(tmp_path: Path) -> None:
     text = "image,question\n" + "../x.png,Is there text?\n" * 50
     with pytest.raises(UserMistakes, match="50 mistakes in a.csv, the first 10 shown"):
-        read(_written(tmp_path, "a.csv", text))
+        read(_write_file(tmp_path, "a.csv", text))

@@ -86,7 +86,7 @@ def test_sigkill_while_the_store_is_made_does_not_break_it(tmp_path):
     assert not list(database.parent.glob(".mlflow.db.draft*"))
 
 
-def half_migrated(database, revision):
+def make_half_migrated(database, revision):
     """Make a store as MLflow does, but stop its migrations at a revision."""
     from alembic import command
     from mlflow.store.db import utils
@@ -105,7 +105,7 @@ def half_migrated(database, revision):
 def test_an_older_store_is_upgraded_and_keeps_its_runs(tmp_path):
     database = tmp_path / "mlruns" / "mlflow.db"
     database.parent.mkdir()
-    half_migrated(database, "7f2a7d5fae7d")
+    make_half_migrated(database, "7f2a7d5fae7d")
     with closing(sqlite3.connect(database)) as connection:
         connection.execute(
             "INSERT INTO experiments (experiment_id, name, lifecycle_stage) VALUES (7, 'mine', 'active')"

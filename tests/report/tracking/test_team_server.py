@@ -51,7 +51,7 @@ def _run(home, server, model, **variables):
     return _medtest(home, server, "run", *words, **variables)
 
 
-def _ended(process, *codes):
+def _wait_for(process, *codes):
     text = process.communicate(timeout=600)[0]
     assert process.returncode in codes, text
     assert "Traceback" not in text
@@ -77,7 +77,7 @@ def test_two_runs_log_at_once_and_lost_results_of_a_killed_server_are_sent_once(
         _users(server).create_user("anna", ANNA["MLFLOW_TRACKING_PASSWORD"])
     both = [_run(tmp_path / name, server, "pranet", **user) for name, user in (("a", {}), ("b", ANNA))]
     for process in both:
-        _ended(process, 0, 1)
+        _wait_for(process, 0, 1)
     above, below = server.runs()
     assert len(above) == len(below) == 2
     assert {run.info.status for run in above + below} == {"FINISHED"}
@@ -88,7 +88,7 @@ def test_two_runs_log_at_once_and_lost_results_of_a_killed_server_are_sent_once(
     while len(server.runs()[1]) == 2 and killed.poll() is None:  # until its own is begun
         time.sleep(0.05)
     server.kill()
-    text = _ended(killed, 4)
+    text = _wait_for(killed, 4)
     assert "complete on disk" in text
     (records,) = (tmp_path / "c").glob("outputs/*/*/*/records.parquet")
     before = records.read_bytes()
@@ -96,13 +96,13 @@ def test_two_runs_log_at_once_and_lost_results_of_a_killed_server_are_sent_once(
     assert len(server.runs()[1]) == 3
 
     for wrong in (WRONG, {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{free_port()}"}):
-        text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c"), **wrong, **QUICK), 4)
+        text = _wait_for(_medtest(tmp_path / "c", server, "track", str(tmp_path / "c"), **wrong, **QUICK), 4)
         assert text.count("\n") <= 3
     with _full(server):
-        text = _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path), **QUICK), 4)
+        text = _wait_for(_medtest(tmp_path / "c", server, "track", str(tmp_path), **QUICK), 4)
         assert "complete on disk" in text
-    assert "1 sent, 2 already" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
-    assert "0 sent, 3 already" in _ended(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
+    assert "1 sent, 2 already" in _wait_for(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
+    assert "0 sent, 3 already" in _wait_for(_medtest(tmp_path / "c", server, "track", str(tmp_path)), 0)
     assert records.read_bytes() == before
     above, below = server.runs()
     assert len(above) == len(below) == 3
@@ -119,7 +119,7 @@ def test_two_runs_log_at_once_and_lost_results_of_a_killed_server_are_sent_once(
         assert done.stdout.startswith(b"PGDMP")
 
     second = _medtest(tmp_path, server, "server", "--folder", str(server.folder), "--port", str(free_port()))
-    assert "another medtest server" in _ended(second, 2)
+    assert "another medtest server" in _wait_for(second, 2)
     server.process.kill()  # it alone: what it had started ends with it
     server.process.wait()
     server.start()
@@ -142,7 +142,7 @@ def test_a_model_of_the_registry_is_tested_and_named(server, tmp_path):
         "tracking.tag_model=true",
         "tracking.alias=best",
     ]
-    text = _ended(_medtest(tmp_path / "a", server, "run", *words), 0, 4)
+    text = _wait_for(_medtest(tmp_path / "a", server, "run", *words), 0, 4)
     assert "grey/1: tag medtest.polyp_seg=passed, alias best points to this version." in text
     with server.client() as admin:
         version = admin.get_model_version_by_alias("grey", "best")
@@ -151,7 +151,7 @@ def test_a_model_of_the_registry_is_tested_and_named(server, tmp_path):
 
     with server.client():
         client.grant_user_permission("anna", "registered_model", "grey", "DENY")
-    text = _ended(_medtest(tmp_path / "b", server, "run", *words, **ANNA), 2)
+    text = _wait_for(_medtest(tmp_path / "b", server, "run", *words, **ANNA), 2)
     assert "models:/grey/1" in text and "403" in text
     above, below = server.runs()
     assert len(above) == len(below) == 1

@@ -344,17 +344,17 @@ def test_outputs_are_found_below_medtest_home_and_suggested_commands_differ_from
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("MEDTEST_HOME", str(home))
     for words in (["track", "outputs"], ["tables", "outputs"], ["track", "outputs/nosuch"]):
-        assert _mended(words) == "medtest run suite=polyp_seg creates one"
+        assert _suggested_command(words) == "medtest run suite=polyp_seg creates one"
     leave_run(home, make_suite(), seeds=6)
     (cwd / "outputs").mkdir()  # a folder of that name that holds no run
     for words in (["track", "nosuch"], ["tables", "nosuch"], ["track", str(cwd)]):
-        mended = _mended(words)
+        mended = _suggested_command(words)
         assert mended == f"medtest {words[0]} {home / 'outputs'}"
     assert run_app(["track", "outputs"]) == 0
     assert "1 sent, 0 already" in capsys.readouterr().out
 
 
-def _mended(words):
+def _suggested_command(words):
     """Return the command that a failed one suggests."""
     with pytest.raises(UserMistakes) as caught:
         run_app(words)

@@ -19,7 +19,7 @@ COMMON = {"dataset", "relation", "group", "severity", "cases", "errors", "skippe
 COMMON |= {"violations", "efr_percent", "ci_method", "clusters", "loss_before", "loss_after", "zero_gradient"}
 
 
-def described() -> set[str]:
+def described_columns() -> set[str]:
     """Return the words that the page's section, or its part on other tables, sets in code."""
     page = PAGE.read_text(encoding="utf-8")
     section = page[page.index("\n## Attacks\n") : page.index("\n## Corruption error\n")]
@@ -30,17 +30,17 @@ def described() -> set[str]:
 def test_every_column_is_described(table):
     names = set(columns_in(attacks.__file__, table))
     plain = {re.sub(r"_(low|high)$", "", name) for name in names} - COMMON - {"ci"}
-    assert plain <= described() | {"accuracy", "fooling", "auroc"}
+    assert plain <= described_columns() | {"accuracy", "fooling", "auroc"}
 
 
 def test_every_column_of_labels_under_attack_is_described():
     names = columns_in(labels.__file__, "attack_labels")
-    assert {re.sub(r"_(low|high)$", "", name) for name in names} - COMMON <= described()
+    assert {re.sub(r"_(low|high)$", "", name) for name in names} - COMMON <= described_columns()
 
 
 def test_every_column_of_records_and_every_check_is_described():
-    assert {name for name, _ in CRAFTING_COLUMNS} <= described()
-    assert set(found.TITLES) <= described()
+    assert {name for name, _ in CRAFTING_COLUMNS} <= described_columns()
+    assert set(found.TITLES) <= described_columns()
 
 
 def test_every_table_is_listed_once():

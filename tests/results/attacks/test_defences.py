@@ -80,7 +80,7 @@ def test_a_gain_of_which_less_than_half_is_left_is_masked():
     assert words.count("| masked |") == 1 and "hides the gradient" in words
 
 
-def answered(weights, answers, *, truths=("benign", "melanoma"), **more):
+def run_with_answers(weights, answers, *, truths=("benign", "melanoma"), **more):
     """Return a run whose answers to clean and attacked images are given, a function from the seed's number."""
     weights_run = run(weights, pgd=24, strongest=24, **more)
     for frame in (weights_run.records.sources, weights_run.records.followups):
@@ -98,7 +98,9 @@ def test_sensitivity_specificity_and_balanced_accuracy_are_counted_under_attack(
         kind = number // 2
         return ("melanoma" if kind < 21 else "benign") if number % 2 else ("benign" if kind < 15 else "melanoma")
 
-    rows = rows_of(defence_table([run("plain", pgd=0, strongest=0), answered("a", answer)], defences_of(a="standard")))
+    rows = rows_of(
+        defence_table([run("plain", pgd=0, strongest=0), run_with_answers("a", answer)], defences_of(a="standard"))
+    )
     row, numbers = rows["Standard"], range(48)
     truth = [BINARY["phantoms"].names[n % 2] for n in numbers]
     answers = [answer(n) for n in numbers]
@@ -115,7 +117,7 @@ def test_of_several_classes_balanced_accuracy_is_their_mean_recall():
     from sklearn.metrics import balanced_accuracy_score
 
     truths = ("grade0", "grade0", "grade1", "grade2")
-    weights_run = answered("plain", lambda n: truths[(n * 7 + n // 5) % 4], truths=truths)
+    weights_run = run_with_answers("plain", lambda n: truths[(n * 7 + n // 5) % 4], truths=truths)
     records = Records(
         followups=weights_run.records.followups,
         sources=weights_run.records.sources,
@@ -162,7 +164,7 @@ def test_several_labels_count_each_positive():
 
 @pytest.mark.parametrize(("melanoma", "warned"), [(48, True), (39, True), (38, False)])
 def test_answers_of_which_four_fifths_are_one_class_are_warned_of(melanoma, warned):
-    weights_run = answered("a", lambda n: "melanoma" if n < melanoma else "benign")
+    weights_run = run_with_answers("a", lambda n: "melanoma" if n < melanoma else "benign")
     table = defence_table([run("plain", pgd=0, strongest=0), weights_run], defences_of(a="standard"))
     row = rows_of(table)["Standard"]
     words = f"answers melanoma on {melanoma} of 48 clean images"
@@ -174,7 +176,7 @@ def test_answers_of_which_four_fifths_are_one_class_are_warned_of(melanoma, warn
 
 
 def test_chance_level_is_warned_of():
-    weights_run = answered("a", lambda n: "melanoma" if (n // 2) % 2 else "benign")
+    weights_run = run_with_answers("a", lambda n: "melanoma" if (n // 2) % 2 else "benign")
     table = defence_table([run("plain", pgd=0, strongest=0), weights_run], defences_of(a="mpadvt"))
     row = rows_of(table)["MPAdvT"]
     assert row["balanced_accuracy"] == 0.5
@@ -185,7 +187,7 @@ def test_chance_level_is_warned_of():
 
 
 def test_images_of_one_truth_cause_no_warning():
-    weights_run = answered("a", lambda n: "benign", truths=("benign",))
+    weights_run = run_with_answers("a", lambda n: "benign", truths=("benign",))
     table = defence_table([run("plain", pgd=0, strongest=0), weights_run], defences_of(a="standard"))
     assert not rows_of(table)["Standard"]["warnings"]
 

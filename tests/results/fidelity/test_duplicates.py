@@ -18,7 +18,7 @@ def _bits(first: bytes, second: bytes) -> int:
     return (int.from_bytes(first, "big") ^ int.from_bytes(second, "big")).bit_count()
 
 
-def _turned(content: bytes, places: list[int]) -> bytes:
+def _flip_bits(content: bytes, places: list[int]) -> bytes:
     value = int.from_bytes(content, "big")
     for place in places:
         value ^= 1 << place
@@ -29,14 +29,14 @@ def _turned(content: bytes, places: list[int]) -> bytes:
 def test_every_hash_within_fifteen_bits_is_found(content: bytes, places: set[int]) -> None:
     index = HashIndex()
     index.add(3, content)
-    assert index.near(_turned(content, list(places))) == [(3, len(places))]
+    assert index.near(_flip_bits(content, list(places))) == [(3, len(places))]
 
 
 def test_hashes_beyond_are_not_found_and_more_bits_are_refused() -> None:
     content = bytes(range(32))
     index = HashIndex(4)
     index.add(0, content)
-    assert index.near(_turned(content, [1, 2, 3, 4, 5])) == []
+    assert index.near(_flip_bits(content, [1, 2, 3, 4, 5])) == []
     with pytest.raises(ValueError, match="at most 15"):
         HashIndex(16)
 
@@ -68,5 +68,5 @@ def test_the_second_measure_keeps_apart_what_shares_a_hash() -> None:
 
 def test_groups_do_not_grow_along_chains() -> None:
     first = bytes(32)
-    chain = [_turned(first, list(range(n))) for n in (0, 10, 20)]
+    chain = [_flip_bits(first, list(range(n))) for n in (0, 10, 20)]
     assert [item.number for item in representatives(chain, None, 0.0)] == [0, 0, 2]

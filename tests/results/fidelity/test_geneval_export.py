@@ -65,7 +65,7 @@ def test_prompts_of_other_kinds_have_no_tag() -> None:
     assert [tag_of(pool) for pool in others] == [None] * len(others)
 
 
-def _seen(*entities: SeenEntity, tells: Tells = Tells()) -> dict[str, str]:  # noqa: B008
+def _reading(*entities: SeenEntity, tells: Tells = Tells()) -> dict[str, str]:  # noqa: B008
     return {"scene": dumped(Scene(entities=entities, tells=tells).as_json()), "tells": dumped(tells.as_json())}
 
 
@@ -76,13 +76,18 @@ def test_pictures_and_results_have_genevals_layout(tmp_path: Path) -> None:
     tags = [{"stratum_tag": ROWS[at]["tag"], "prompt": ROWS[at]["prompt"]} for at in (0, 2, 4)]
     run = records(
         [
-            row(0, "source", bike, images[0], **tags[0], **_seen(SeenEntity(name="bike", box=box, score=0.9))),
-            row(0, "unchanged", bike, images[1], **tags[0], **_seen()),
+            row(0, "source", bike, images[0], **tags[0], **_reading(SeenEntity(name="bike", box=box, score=0.9))),
+            row(0, "unchanged", bike, images[1], **tags[0], **_reading()),
             row(
-                1, "source", clocks, images[2], **tags[1], **_seen(*[SeenEntity(name="clock", box=box, score=0.5)] * 3)
+                1,
+                "source",
+                clocks,
+                images[2],
+                **tags[1],
+                **_reading(*[SeenEntity(name="clock", box=box, score=0.5)] * 3),
             ),
-            row(2, "source", other, images[3], **tags[2], **_seen(tells=Tells(classes=frozenset({"dog"})))),
-            row(1, "ec", bike, images[3], **tags[0], **_seen()),
+            row(2, "source", other, images[3], **tags[2], **_reading(tells=Tells(classes=frozenset({"dog"})))),
+            row(1, "ec", bike, images[3], **tags[0], **_reading()),
         ]
     )
     keep_pictures(tmp_path / "run", images)

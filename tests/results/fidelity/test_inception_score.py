@@ -12,7 +12,7 @@ from medtest.results.fidelity.measures.inception_score import fit_temperature, i
 from tests.results.fidelity.array_features import ArrayFeatures
 
 
-def _drawn(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+def _draw_scores(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
     """Return scores whose classes are drawn at a temperature."""
     rng = np.random.default_rng(8)
     scores = 3 * rng.normal(size=(count, 5))
@@ -22,7 +22,7 @@ def _drawn(temperature: float, count: int = 4000) -> tuple[np.ndarray, np.ndarra
 
 @pytest.mark.parametrize("true", [0.6, 1.0, 2.2])
 def test_the_temperature_that_labels_were_drawn_at_is_found(true: float) -> None:
-    scores, labels = _drawn(true)
+    scores, labels = _draw_scores(true)
     temperature = fit_temperature(scores, labels)
     assert temperature == pytest.approx(true, rel=0.08)
     best = negative_log_likelihood(scores, labels, temperature)
@@ -31,7 +31,7 @@ def test_the_temperature_that_labels_were_drawn_at_is_found(true: float) -> None
 
 def test_the_temperature_matches_scipy() -> None:
     optimize = pytest.importorskip("scipy.optimize")
-    scores, labels = _drawn(1.4, 500)
+    scores, labels = _draw_scores(1.4, 500)
     minimum = optimize.minimize_scalar(
         lambda log: negative_log_likelihood(scores, labels, float(np.exp(log))), bounds=(-3, 3), method="bounded"
     )

@@ -174,7 +174,7 @@ def test_pictures_that_cannot_be_found_are_a_notice(tmp_path: Path) -> None:
     assert missing.check()
 
 
-def _tagged(seed: int, tag: str, prompt_pool: object, shown: object, relation: str = "source") -> dict[str, object]:
+def _tagged_row(seed: int, tag: str, prompt_pool: object, shown: object, relation: str = "source") -> dict[str, object]:
     record = row(seed, relation, prompt_pool, picture(seed), stratum_tag=tag)  # type: ignore[arg-type]
     return {**record, "scene": dumped(scene_of(shown).as_json())}  # type: ignore[arg-type]
 
@@ -182,11 +182,11 @@ def _tagged(seed: int, tag: str, prompt_pool: object, shown: object, relation: s
 def test_genevals_rule_by_tag_and_their_mean(tmp_path: Path) -> None:
     dog, dogs = pool_of([Entity(name="dog")]), pool_of([Entity(name="dog", count=2)])
     two = pool_of([Entity(name="dog"), Entity(name="dog")])
-    rows = [_tagged(n, "single_object", dog, dog if n < 3 else pool_of([Entity(name="cat")])) for n in range(4)]
-    rows += [_tagged(n, "counting", dogs, two if n < 5 else dog) for n in range(4, 6)]
-    rows += [{**_tagged(6, "counting", dogs, two), "tells": dumped({"counts": False})}]
+    rows = [_tagged_row(n, "single_object", dog, dog if n < 3 else pool_of([Entity(name="cat")])) for n in range(4)]
+    rows += [_tagged_row(n, "counting", dogs, two if n < 5 else dog) for n in range(4, 6)]
+    rows += [{**_tagged_row(6, "counting", dogs, two), "tells": dumped({"counts": False})}]
     rows += [row(7, "source", dogs, None, stratum_tag="counting")]
-    rows += [_tagged(8, "something else", dog, dog)]
+    rows += [_tagged_row(8, "something else", dog, dog)]
     frame = picture_tables(records(rows), NONE, folder=tmp_path).frames["geneval.csv"]
     single = _cell(frame, tag="single_object")
     counting = _cell(frame, tag="counting")

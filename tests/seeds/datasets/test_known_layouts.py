@@ -26,7 +26,7 @@ from medtest.seeds.datasets.known import coverage, known_datasets
 from medtest.seeds.datasets.tree import tree_of_folder
 
 
-def loaded(root, **settings):
+def load_ids(root, **settings):
     """Return seed ids by data set; load every seed and assert that it is right."""
     seeds = source(root, **settings)
     ids: dict[str, list[str]] = {}
@@ -65,9 +65,9 @@ def test_original_archives_load_from_wherever_they_were_unpacked(tmp_path, name,
     write(root / below.format(folder, folder))
     if not below:
         root = root.rename(tmp_path / folder)
-    ids = loaded(root, layout="known")
+    ids = load_ids(root, layout="known")
     if name == "endoscene":  # half of it stands for ClinicDB where that is asked for and not there
-        assert loaded(root, layout="known", sets=["cvc-clinicdb"]) == {"cvc-clinicdb": ids["endoscene-cvc-612"]}
+        assert load_ids(root, layout="known", sets=["cvc-clinicdb"]) == {"cvc-clinicdb": ids["endoscene-cvc-612"]}
     assert {key: len(ids) for key, ids in ids.items()} == counts
 
 
@@ -75,12 +75,12 @@ def test_original_archives_load_from_wherever_they_were_unpacked(tmp_path, name,
 def test_auto_reads_them_too(tmp_path, write, count):
     write(tmp_path / "CVC-ColonDB" if write is colondb_archive else tmp_path)
     root = tmp_path / "CVC-ColonDB" if write is colondb_archive else tmp_path
-    assert sum(len(ids) for ids in loaded(root).values()) == count
+    assert sum(len(ids) for ids in load_ids(root).values()) == count
 
 
 def test_pranet_test_and_training_folders_make_whole_sets(tmp_path):
     pranet_test(tmp_path)
-    ids = loaded(tmp_path, layout="known")
+    ids = load_ids(tmp_path, layout="known")
     assert {k: len(v) for k, v in ids.items()} == {
         "cvc-300": 2,
         "cvc-clinicdb": 2,
@@ -92,7 +92,7 @@ def test_pranet_test_and_training_folders_make_whole_sets(tmp_path):
     parts = {f.dataset: f for f in recognise(tree_of_folder(tmp_path)) if "TrainDataset" in f.layout}
     assert {name: f.count for name, f in parts.items()} == {"kvasir": 4, "cvc-clinicdb": 3}
     # The training part alone, split by the names of its files.
-    alone = loaded(tmp_path / "TrainDataset", layout="known")
+    alone = load_ids(tmp_path / "TrainDataset", layout="known")
     assert {name: len(ids) for name, ids in alone.items()} == {"kvasir": 4, "cvc-clinicdb": 3}
     assert all(seed.startswith("cju") for seed in alone["kvasir"])
 
@@ -142,7 +142,7 @@ def test_junk_is_passed_over_and_counted(tmp_path):
     etis_archive(tmp_path)
     passed = junk(tmp_path / "ETIS-LaribPolypDB")
     (tmp_path / "__MACOSX").mkdir()
-    assert loaded(tmp_path) == {"etis": ["1", "2", "3"]}
+    assert load_ids(tmp_path) == {"etis": ["1", "2", "3"]}
     seeds = source(tmp_path)
     assert seeds.ignored() == passed
     assert not seeds.problems()

@@ -39,7 +39,7 @@ MAKERS = {
 }
 
 
-def labelled(root):
+def labelled_folders(root):
     return [looked for looked in inspect_path(root).looked if looked.found.holds == "labels"]
 
 
@@ -111,7 +111,7 @@ def test_own_class_folders_and_tables(tmp_path):
     table(tmp_path / "skin", ["file,label", "a0,benign", "a1,melanoma", "a2,benign", "a3,benign"])
     for number in range(4):
         mask(tmp_path / "skin" / "masks" / f"a{number}.png", number)
-    by_title = {looked.found.title: looked for looked in labelled(tmp_path)}
+    by_title = {looked.found.title: looked for looked in labelled_folders(tmp_path)}
     assert set(by_title) == {"capsule", "other", "skin"}
     assert by_title["capsule"].line.suite == "wce_folder"
     assert by_title["other"].line is None
@@ -132,7 +132,7 @@ def test_masks_and_folders_of_cases_are_not_classes(tmp_path):
     (tmp_path / "mine" / "train.csv").write_text("file,size\n1,3 cm\n2,4 cm\n")
     report = inspect_path(tmp_path)
     assert [looked.found.reader for looked in report.looked if looked.found.holds == "labels"] == ["table"]
-    (table_found,) = labelled(tmp_path)
+    (table_found,) = labelled_folders(tmp_path)
     assert table_found.line is None
     assert table_found.notes[0].startswith("not taken for labels: columns file, size")
     assert report.usable

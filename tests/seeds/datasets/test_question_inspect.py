@@ -24,7 +24,7 @@ MAKERS = {
 }
 
 
-def asked(root: Path):
+def question_folders(root: Path):
     return [looked for looked in inspect_path(root).looked if looked.found.holds == "questions"]
 
 
@@ -33,7 +33,7 @@ def test_every_layout_is_recognised_and_its_line_loads(tmp_path: Path, name: str
     make, folder, count = MAKERS[name]
     root = tmp_path / "my data"
     make(root / folder)
-    (looked,) = asked(root)
+    (looked,) = question_folders(root)
     assert (looked.found.dataset, looked.found.count, looked.problems) == (name, count, ())
     suite, data, *settings = looked.line.tokens(str(root))
     assert suite == "suite=medvqa_clef"
@@ -65,7 +65,7 @@ def test_files_that_a_run_would_refuse_are_reported(tmp_path: Path, capsys: pyte
 
 def test_the_contests_layout_is_not_mistaken_for_the_contests_set(tmp_path: Path) -> None:
     clef(tmp_path / "mine")
-    (looked,) = asked(tmp_path)
+    (looked,) = question_folders(tmp_path)
     assert (looked.found.dataset, looked.found.count) == ("", 3)
     assert not any("published" in note for note in looked.notes)
 
@@ -73,7 +73,7 @@ def test_the_contests_layout_is_not_mistaken_for_the_contests_set(tmp_path: Path
 def test_two_files_are_distinguished_by_their_settings(tmp_path: Path) -> None:
     clef(tmp_path)
     table(tmp_path / "more questions.csv", [["image", "question"], ["cl8k2u1pm0001", "Is there text?"]])
-    settings = {tuple(looked.line.settings[1:]) for looked in asked(tmp_path)}
+    settings = {tuple(looked.line.settings[1:]) for looked in question_folders(tmp_path)}
     assert settings == {("seeds.folder.file=gt.json",), ("seeds.folder.file=more questions.csv",)}
 
 
@@ -82,7 +82,7 @@ def test_a_file_with_a_name_of_questions_and_other_content(tmp_path: Path) -> No
     write(tmp_path / "questionnaire.json", '{"about": "something else"}')
     report = inspect_path(tmp_path)
     assert report.usable
-    (looked,) = asked(tmp_path)
+    (looked,) = question_folders(tmp_path)
     assert "not taken for questions" in looked.notes[0]
     assert looked.line is None
 
@@ -90,7 +90,7 @@ def test_a_file_with_a_name_of_questions_and_other_content(tmp_path: Path) -> No
 def test_metadata_of_patients_is_not_a_file_of_questions(tmp_path: Path) -> None:
     picture(tmp_path / "images" / "a.png", 1)
     table(tmp_path / "metadata.csv", [["image", "patient"], ["a", "p"]])
-    assert asked(tmp_path) == []
+    assert question_folders(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["medvqa-gi-2023", "kvasir-vqa", "vqa-rad"])

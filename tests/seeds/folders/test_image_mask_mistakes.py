@@ -15,7 +15,7 @@ from medtest.core.plugins import part
 from medtest.seeds.folders.image_masks import ImageMaskFolders, ImageMaskFoldersSettings
 
 
-def reported(seeds):
+def reported_mistakes(seeds):
     """Return file → reason of the only report."""
     with pytest.raises(UserMistakes) as caught:
         seeds.refs()
@@ -42,7 +42,7 @@ def test_everything_wrong_is_in_one_report(tmp_path):
     mask(masks / "size.png", size=(25, 32))
     Pillow.new("RGB", (300, 300)).save(images / "large.png")
     (images / "moving.gif").write_bytes(b"GIF89a")
-    reasons = reported(source(tmp_path, max_pixels=10_000))
+    reasons = reported_mistakes(source(tmp_path, max_pixels=10_000))
     expected = {
         "images/alone.png": "has no mask",
         "masks/orphan.png": "mask without image",
@@ -118,7 +118,7 @@ def test_ambiguous_names_are_not_guessed(tmp_path):
         picture(tmp_path / "images" / f"{name}.png", number)
     mask(tmp_path / "masks" / "p1.png", 0)
     mask(tmp_path / "masks" / "p2.png", 1)
-    assert "two ways" in next(iter(reported(source(tmp_path)).values()))
+    assert "two ways" in next(iter(reported_mistakes(source(tmp_path)).values()))
 
 
 def test_names_that_would_become_one_id_get_different_ids(tmp_path):
@@ -156,7 +156,7 @@ def test_missing_root_and_folders(tmp_path):
 def test_unreadable_folder(tmp_path):
     pairs(tmp_path, ["1"])
     (tmp_path / "images" / "closed").mkdir(mode=0o000)
-    assert "cannot be read" in reported(source(tmp_path))["images/closed"]
+    assert "cannot be read" in reported_mistakes(source(tmp_path))["images/closed"]
 
 
 @pytest.mark.parametrize("value", ["../x", "/etc", "a/../../b", "~/x", "C:\\x", "a\\..\\..\\b"])

@@ -25,7 +25,7 @@ from medtest.seeds.folders.pairing import list_files
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need rights that not every user of Windows has")
 
 
-def captioned(root: Path, **settings):
+def caption_source(root: Path, **settings):
     info = part("seeds", "captions")
     kind = info.load()
     return kind(dataset="words", settings=kind.Settings(**{**info.defaults, **settings}), root=root, suite_seed=5)
@@ -38,7 +38,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def replaced(path: Path, target: Path) -> Path:
+def replace_by_link(path: Path, target: Path) -> Path:
     """Move a file to a tool's store, and leave a relative link."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():  # masks of one content are kept once
@@ -60,7 +60,7 @@ def git_annex(root: Path) -> Path:
     for path in files_of(root):
         digest = sha256(path)
         key = f"SHA256E-s{path.stat().st_size}--{digest}.png"
-        replaced(path, root / ".git" / "annex" / "objects" / digest[:2] / digest[2:4] / key / key)
+        replace_by_link(path, root / ".git" / "annex" / "objects" / digest[:2] / digest[2:4] / key / key)
     return root
 
 
@@ -69,7 +69,7 @@ def dvc(root: Path) -> Path:
     pairs(root, NAMES)
     for path in files_of(root):
         digest = sha256(path)[:32]
-        replaced(path, root.parent / "cache" / "files" / "md5" / digest[:2] / digest[2:])
+        replace_by_link(path, root.parent / "cache" / "files" / "md5" / digest[:2] / digest[2:])
     return root
 
 
@@ -78,11 +78,11 @@ def hugging_face(root: Path) -> Path:
     snapshot = root / "snapshots" / "0123456789abcdef"
     pairs(snapshot, NAMES)
     for path in files_of(snapshot):
-        replaced(path, root / "blobs" / sha256(path))
+        replace_by_link(path, root / "blobs" / sha256(path))
     return snapshot
 
 
-def staged(root: Path) -> Path:
+def link_store(root: Path) -> Path:
     """Link the folders of a store, like staging scripts do."""
     pairs(root.parent / "store", NAMES, images="scans-2019", masks="truth-2020")
     root.mkdir()
@@ -91,7 +91,7 @@ def staged(root: Path) -> Path:
     return root
 
 
-LAYOUTS = {"git-annex": git_annex, "DVC": dvc, "Hugging Face": hugging_face, "staging": staged}
+LAYOUTS = {"git-annex": git_annex, "DVC": dvc, "Hugging Face": hugging_face, "staging": link_store}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -131,7 +131,7 @@ def test_a_broken_link_is_named_with_its_fix(layout, mend, tmp_path, capsys):
 
 
 def test_a_broken_link_to_a_folder_is_named(tmp_path):
-    root = staged(tmp_path / "data")
+    root = link_store(tmp_path / "data")
     shutil.rmtree(tmp_path / "store" / "truth-2020")
     with pytest.raises(UserMistakes, match=r"masks is a broken link; bring back the file that it leads to"):
         source(root).refs()
@@ -239,7 +239,7 @@ def small_suite(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [dvc, staged])
+@pytest.mark.parametrize("layout", [dvc, link_store])
 def test_targets_of_links_are_in_no_artefact(layout, tmp_path, monkeypatch):
     monkeypatch.setenv("MEDTEST_HOME", str(tmp_path / "home"))
     root = layout(tmp_path / "data")
@@ -279,12 +279,12 @@ def test_captions_of_a_blob_are_read_by_the_links_suffix(tmp_path):
     root = tmp_path / "data"
     root.mkdir()
     (root / "captions.json").symlink_to(blob)
-    assert [ref.seed_id for ref in captioned(root, min_triples=0).refs()] == ["1"]
+    assert [ref.seed_id for ref in caption_source(root, min_triples=0).refs()] == ["1"]
     blob.unlink()
     with pytest.raises(UserMistakes, match="no file of prompts"):
-        captioned(root).refs()
+        caption_source(root).refs()
     with pytest.raises(UserMistakes, match=r"captions.json[\s\S]*is a broken link; download the snapshot"):
-        captioned(root, file="captions.json").refs()
+        caption_source(root, file="captions.json").refs()
 
 
 def test_series_films_and_volumes_are_read_through_links(tmp_path):

@@ -35,7 +35,7 @@ from medtest.seeds.datasets.facts import known
 DATA = Path(__file__).parents[2] / "data"
 
 
-def counted(seeds):
+def count_labels(seeds):
     return Counter(label for labels in labels_of(seeds).values() for label in labels)
 
 
@@ -51,7 +51,7 @@ def test_kvasir_capsule(tmp_path):
     kvasir_capsule(tmp_path)
     seeds = source(tmp_path)
     assert seeds.classes() == CAPSULE
-    assert counted(seeds) == {"normal": 4, "vascular": 3, "inflammatory": 3}
+    assert count_labels(seeds) == {"normal": 4, "vascular": 3, "inflammatory": 3}
     assert seeds.notices() == (
         "Images without a class in this suite are left out: 3 of 'Ileocecal valve', 1 of 'Polyp'.",
     )
@@ -61,9 +61,9 @@ def test_kvasir_capsule(tmp_path):
 def test_kvasir_capsules_mapping_can_be_changed(tmp_path):
     kvasir_capsule(tmp_path)
     mapping = {"blood - fresh": "", "Polyp": "inflammatory", "Ileocecal valve": "normal"}
-    assert counted(source(tmp_path, mapping=mapping)) == {"normal": 7, "vascular": 2, "inflammatory": 4}
+    assert count_labels(source(tmp_path, mapping=mapping)) == {"normal": 7, "vascular": 2, "inflammatory": 4}
     own = source(tmp_path, classes=["Ulcer", "Polyp"])
-    assert counted(own) == {"Ulcer": 2, "Polyp": 1}
+    assert count_labels(own) == {"Ulcer": 2, "Polyp": 1}
     whole = source(tmp_path, layout="class_folders", images="labelled_images")
     assert len(whole.refs()) == sum(KVASIR_FOLDERS.values())
     assert len(whole.classes().names) == len(KVASIR_FOLDERS)
@@ -81,7 +81,7 @@ def test_kid(tmp_path, beside):
     kid(tmp_path, beside=beside)
     seeds = source(tmp_path)
     assert seeds.classes() == CAPSULE
-    assert counted(seeds) == {"normal": 3, "vascular": 2, "inflammatory": 2}
+    assert count_labels(seeds) == {"normal": 3, "vascular": 2, "inflammatory": 2}
     assert seeds.notices()[0].endswith("left out: 2 of 'normal-colon'.")
     for ref in seeds.refs():
         seed = seeds.load(ref)
@@ -92,7 +92,7 @@ def test_kid(tmp_path, beside):
 def test_cad_cap(tmp_path):
     cad_cap(tmp_path)
     seeds = source(tmp_path)
-    assert counted(seeds) == {"normal": 3, "vascular": 2, "inflammatory": 2}
+    assert count_labels(seeds) == {"normal": 3, "vascular": 2, "inflammatory": 2}
     masked = [ref.seed_id for ref in seeds.refs() if seeds.load(ref).expected is not None]
     assert masked == ["inflammatory_inflammatory_0", "inflammatory_inflammatory_1"] + [
         "vascularlesions_vascularlesions_0",
@@ -113,7 +113,7 @@ def test_isic_2016(tmp_path):
     seeds = source(tmp_path)
     assert seeds.classes() == DERMOSCOPY
     assert labels_of(seeds) == {"ISIC_0000100": ("melanoma",), "ISIC_0000101": ("benign",)}
-    assert counted(source(tmp_path, split="train")) == {"benign": 2, "melanoma": 1}
+    assert count_labels(source(tmp_path, split="train")) == {"benign": 2, "melanoma": 1}
     assert len(source(tmp_path, split="all").refs()) == 5
     seed = seeds.load(seeds.refs()[1])
     assert np.count_nonzero(seed.expected) == number_of(seed) + 2 == 3
@@ -135,7 +135,7 @@ def test_isic_2017(tmp_path):
     isic_2017(tmp_path)
     assert labels_of(source(tmp_path)) == {"ISIC_0000200": ("melanoma",), "ISIC_0000201": ("benign",)}
     everything = source(tmp_path, split="all")
-    assert counted(everything) == {"benign": 4, "melanoma": 2}
+    assert count_labels(everything) == {"benign": 4, "melanoma": 2}
     assert all(everything.load(ref).expected is not None for ref in everything.refs())
     three = source(tmp_path, split="train", classes=["melanoma", "seborrheic keratosis", "nevus"])
     assert list(labels_of(three).values()) == [("melanoma",), ("seborrheic keratosis",), ("nevus",)]
@@ -175,7 +175,7 @@ def test_messidor(tmp_path):
 def test_messidor_grades_as_two_classes(tmp_path):
     messidor(tmp_path)
     mapping = {"0": "healthy", "1": "healthy", "2": "ill", "3": "ill"}
-    assert counted(source(tmp_path, classes=["healthy", "ill"], mapping=mapping)) == {"healthy": 3, "ill": 2}
+    assert count_labels(source(tmp_path, classes=["healthy", "ill"], mapping=mapping)) == {"healthy": 3, "ill": 2}
 
 
 def messidor_workbook(root):

@@ -27,7 +27,7 @@ def talker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_talker(tmp_path_factory.mktemp("talker"))
 
 
-def opened(folder: Path, **settings: Any) -> LocalChat:
+def open_system(folder: Path, **settings: Any) -> LocalChat:
     system = LocalChat("transformers", LocalChatSettings(path=str(folder), **{"max_tokens": 12, **settings}))
     assert system.check() == []
     system.open(device="cpu", threads=1)
@@ -53,7 +53,7 @@ def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
     from PIL.Image import fromarray
     from transformers import pipeline
 
-    system = opened(talker, system_prompt="Be brief.")
+    system = open_system(talker, system_prompt="Be brief.")
     first, none, other = answers_of(system, call(), None, call(image=DARK), call("Is there text?"))
     pipe = pipeline("image-text-to-text", model=str(talker), device="cpu")
     for answer, image, question in (
@@ -73,7 +73,7 @@ def test_it_answers_as_the_pipeline_of_transformers(talker: Path) -> None:
         )
         assert answer.text == reply["generated_text"].strip()
     assert len({first.text, none.text, other.text}) == 3
-    (short,) = answers_of(opened(talker, system_prompt="Be brief.", max_tokens=2), call())
+    (short,) = answers_of(open_system(talker, system_prompt="Be brief.", max_tokens=2), call())
     assert (short.state, short.completion_tokens) == ("length", 2)
     assert first.text.startswith(short.text)
 
@@ -99,7 +99,9 @@ def test_the_likely_tokens_match_the_network_itself(tmp_path: Path) -> None:
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
     folder = save_talker(tmp_path, words=YES_AND_NO, louder=2.0)
-    system = opened(folder, system_prompt="", max_tokens=1, temperature=1.7)  # of which the log-probabilities are free
+    system = open_system(
+        folder, system_prompt="", max_tokens=1, temperature=1.7
+    )  # of which the log-probabilities are free
     processor, model = AutoProcessor.from_pretrained(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
     ids = dict(zip(YES_AND_NO, processor.tokenizer.convert_tokens_to_ids(list(YES_AND_NO)), strict=True))
     compared = 0
@@ -136,18 +138,18 @@ def test_the_likely_tokens_match_the_network_itself(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_seed_decides_what_is_drawn(talker: Path) -> None:
-    warm = opened(talker, temperature=1.5)
+    warm = open_system(talker, temperature=1.5)
     first, second, again = answers_of(warm, call(seed=1), call(seed=2), call(seed=1))
     assert first.text == again.text != second.text
-    cold = opened(talker)
+    cold = open_system(talker)
     assert len({answer.text for answer in answers_of(cold, call(seed=1), call(seed=2))}) == 1
-    fixed = opened(talker, temperature=1.5, seed=4)
+    fixed = open_system(talker, temperature=1.5, seed=4)
     assert len({answer.text for answer in answers_of(fixed, call(seed=1), call(seed=2))}) == 1
 
 
 @pytest.mark.slow
 def test_all_questions_in_one_call_share_its_tokens(talker: Path) -> None:
-    answers = answers_of(opened(talker), call(together=True))
+    answers = answers_of(open_system(talker), call(together=True))
     assert [answer.address.item for answer in answers] == ["polyps", "text"]
     assert sum(answer.completion_tokens or 0 for answer in answers) == 12
 
@@ -166,14 +168,14 @@ def test_all_questions_in_one_call_share_its_tokens(talker: Path) -> None:
     ],
 )
 def test_a_system_message_reaches_every_template(tmp_path: Path, template: str, form: str) -> None:
-    assert opened(save_talker(tmp_path, template=template))._form.__name__ == form
+    assert open_system(save_talker(tmp_path, template=template))._form.__name__ == form
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("template", [None, "{{ 'hello' }}"])
 def test_a_template_without_a_generation_prompt_is_refused(tmp_path: Path, template: str | None) -> None:
     with pytest.raises(MedtestError, match="chat template"):
-        opened(save_talker(tmp_path, template=template))
+        open_system(save_talker(tmp_path, template=template))
 
 
 @pytest.mark.slow
@@ -221,7 +223,7 @@ def test_a_network_of_another_kind_and_missing_weights_are_one_message(tmp_path:
     config["text_config"]["num_hidden_layers"] = 3
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(MedtestError, match=r"9 weights .* not in the folder .*drawn at random"):
-        opened(folder)
+        open_system(folder)
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "bert"}))
     with pytest.raises(MedtestError, match=r"cannot make a network for questions about images"):
-        opened(folder)
+        open_system(folder)

@@ -74,7 +74,7 @@ def calls(pictures: int = 2, asks: Sequence[Ask] = ASKS[:6], repeats: int = 2) -
 
 
 @contextmanager
-def opened(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Simlab]:
+def open_system(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Simlab]:
     system = make(**settings)
     for name in ("run", "shared"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def opened(folder: Path, *, cache: str = "off", **settings: Any) -> Iterator[Sim
         system.close()
 
 
-def answered(system: Simlab, askings: Sequence[Asking]) -> list[str]:
+def answers_of(system: Simlab, askings: Sequence[Asking]) -> list[str]:
     outputs: dict[int, str] = {}
     for result in system.ask(askings):
         output = result.outputs[0]
@@ -100,7 +100,7 @@ def pid_of(system: Simlab) -> int:
     return system._server.pid
 
 
-def ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     for _ in range(200):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return True
@@ -109,15 +109,15 @@ def ended(pid: int) -> bool:
 
 
 def test_its_server_lives_from_open_to_close_and_shows_no_key(tmp_path: Path) -> None:
-    with opened(tmp_path) as system:
+    with open_system(tmp_path) as system:
         pid = pid_of(system)
         askings = calls(1, repeats=0)
-        assert len(answered(system, askings)) == len(askings)
+        assert len(answers_of(system, askings)) == len(askings)
         key = os.environ[KEY_VARIABLE]
         assert key not in " ".join(psutil.Process(pid).cmdline())
         assert key not in str(psutil.Process(pid).environ())
         assert all(key.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert ended(pid)
+    assert has_ended(pid)
 
 
 def test_its_name_and_notice_call_it_simulated() -> None:
@@ -133,10 +133,10 @@ def test_its_name_and_notice_call_it_simulated() -> None:
 def test_answers_do_not_depend_on_order_port_or_session(tmp_path: Path) -> None:
     noisy = {"defects": {"nondeterminism": 0.4, "refusals": 0.1}}
     askings = calls()
-    with opened(tmp_path / "one", **noisy) as system:
-        first = answered(system, askings)
+    with open_system(tmp_path / "one", **noisy) as system:
+        first = answers_of(system, askings)
         address = system.endpoint()
-    with opened(tmp_path / "two", **noisy) as system:
+    with open_system(tmp_path / "two", **noisy) as system:
         turned = [askings[number] for number in range(len(askings) - 1, -1, -1)]
         second = dict(zip([call.number for call in turned], _in_order(system, turned), strict=True))
         assert system.endpoint().base_url != address.base_url
@@ -154,10 +154,10 @@ def _in_order(system: Simlab, askings: Sequence[Asking]) -> list[str]:
 
 def test_a_second_session_asks_nothing_twice(tmp_path: Path) -> None:
     askings = calls(1)
-    with opened(tmp_path) as system:
-        first = answered(system, askings[:9])
-    with opened(tmp_path) as system:
-        assert answered(system, askings)[:9] == first
+    with open_system(tmp_path) as system:
+        first = answers_of(system, askings[:9])
+    with open_system(tmp_path) as system:
+        assert answers_of(system, askings)[:9] == first
     with Ledger(tmp_path / "run" / LEDGER) as ledger:
         assert ledger.totals().billable == len(askings)
 
@@ -172,7 +172,7 @@ def test_the_cache_is_shared_by_equal_settings_alone(tmp_path: Path) -> None:
         system.keep_in(tmp_path / run, shared, budget=BudgetLimits(), cache="use")
         system.open(device="cpu", threads=1)
         try:
-            answered(system, askings)
+            answers_of(system, askings)
         finally:
             system.close()
         with Ledger(tmp_path / run / LEDGER) as ledger:
@@ -193,28 +193,28 @@ def test_only_settings_that_shape_answers_are_in_the_content_name() -> None:
 def test_with_truth_it_answers_the_expected_value(tmp_path: Path) -> None:
     ask = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
     askings = calls(2, (ask,), repeats=1)
-    with opened(tmp_path, reader="truth", styles=["terse"], **CLEAN) as system:
-        assert set(answered(system, askings)) == {"answered: Three"}
-    with opened(tmp_path / "pixels", styles=["terse"], **CLEAN) as system:
-        assert set(answered(system, askings)) == {"answered: 0"}
+    with open_system(tmp_path, reader="truth", styles=["terse"], **CLEAN) as system:
+        assert set(answers_of(system, askings)) == {"answered: Three"}
+    with open_system(tmp_path / "pixels", styles=["terse"], **CLEAN) as system:
+        assert set(answers_of(system, askings)) == {"answered: 0"}
 
 
 def test_it_answers_by_schema_with_ways_out_like_a_real_server(tmp_path: Path) -> None:
     ask = Ask(item="polyps", text="How many polyps are in the image?", kind="count", id=8, truth=("Three",))
     settings = {"reader": "truth", "structured": "first"}
-    with opened(tmp_path, **settings, **CLEAN) as system:
-        assert set(answered(system, calls(2, (ask,), repeats=1))) == {"answered: 3"}
-    with opened(tmp_path / "refusing", **settings, defects={"refusals": 1.0}) as system:
-        assert set(answered(system, calls(2, (ask,), repeats=1))) == {"answered: I cannot answer this question."}
+    with open_system(tmp_path, **settings, **CLEAN) as system:
+        assert set(answers_of(system, calls(2, (ask,), repeats=1))) == {"answered: 3"}
+    with open_system(tmp_path / "refusing", **settings, defects={"refusals": 1.0}) as system:
+        assert set(answers_of(system, calls(2, (ask,), repeats=1))) == {"answered: I cannot answer this question."}
 
 
 def test_faults_of_the_server_change_no_answer(tmp_path: Path) -> None:
     askings = calls(2)
-    with opened(tmp_path / "sound", **CLEAN) as system:
-        sound = answered(system, askings)
+    with open_system(tmp_path / "sound", **CLEAN) as system:
+        sound = answers_of(system, askings)
     faults = {"too_many": 0.08, "error": 0.05, "reset": 0.04, "truncated": 0.04, "wrong_type": 0.04}
-    with opened(tmp_path / "faulty", faults=faults, attempts=12, **CLEAN) as system:
-        assert answered(system, askings) == sound
+    with open_system(tmp_path / "faulty", faults=faults, attempts=12, **CLEAN) as system:
+        assert answers_of(system, askings) == sound
         assert "retried" in system.counters()
 
 
@@ -226,7 +226,7 @@ def test_all_questions_in_one_call(tmp_path: Path) -> None:
         together=True, seed=3,
     )  # fmt: skip
     for structured in ("together", "never"):
-        with opened(tmp_path / structured, structured=structured, **CLEAN) as system:
+        with open_system(tmp_path / structured, structured=structured, **CLEAN) as system:
             outputs = next(iter(system.ask([call]))).outputs
             texts = {output.address.item: output.text for output in outputs if isinstance(output, AnswerOutput)}
         assert len(texts) == 18
@@ -240,7 +240,7 @@ def test_settings_without_effect_are_one_message() -> None:
 def test_a_folder_in_use_leaves_no_server_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_system, "_WAIT_SECONDS", 0.1)  # the lock stays held
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    with opened(tmp_path), pytest.raises(MedtestError), opened(tmp_path):
+    with open_system(tmp_path), pytest.raises(MedtestError), open_system(tmp_path):
         pass
     time.sleep(0.2)
     after = {child.pid for child in psutil.Process().children(recursive=True) if child.status() != "zombie"}
@@ -252,8 +252,8 @@ def test_a_killed_worker_takes_its_server_along(tmp_path: Path) -> None:
 import sys, time
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from test_simlab_system import opened, pid_of
-with opened(Path({str(tmp_path)!r})) as system:
+from test_simlab_system import open_system, pid_of
+with open_system(Path({str(tmp_path)!r})) as system:
     print(pid_of(system), flush=True)
     time.sleep(60)
 """
@@ -263,4 +263,4 @@ with opened(Path({str(tmp_path)!r})) as system:
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait(20)
     worker.stdout.close()
-    assert ended(pid)
+    assert has_ended(pid)

@@ -27,7 +27,7 @@ def small() -> torch.nn.Module:
     return networks.make(networks.COMPACT["pranet"])
 
 
-def _same(first: State, second: State) -> bool:
+def _are_equal(first: State, second: State) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
 
 
@@ -73,14 +73,14 @@ def test_a_prefix_of_the_networks_own_names_stays(prefix: str, tmp_path: Path) -
     state = _Wrapper().state_dict()
     torch.save({f"{prefix}{key}": value for key, value in state.items()}, tmp_path / "c.pth")
     network = load_strictly(_Wrapper(), read_state(tmp_path / "c.pth"), name="wrapper", file="c.pth")
-    assert _same(network.state_dict(), state)
+    assert _are_equal(network.state_dict(), state)
 
 
 def test_safetensors_load(small: torch.nn.Module, tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file(small.state_dict(), tmp_path / "c.safetensors")
-    assert _same(read_state(tmp_path / "c.safetensors"), dict(small.state_dict()))
+    assert _are_equal(read_state(tmp_path / "c.safetensors"), dict(small.state_dict()))
 
 
 def test_what_is_missing_or_unexpected_is_listed(small: torch.nn.Module) -> None:

@@ -36,7 +36,7 @@ class _Leaves:
         return (open, (self.where, "w"))
 
 
-def _same(path: Path) -> bool:
+def _equals_state(path: Path) -> bool:
     read = read_state(path)
     return read.keys() == STATE.keys() and all(torch.equal(read[key], STATE[key]) for key in STATE)
 
@@ -47,7 +47,7 @@ def test_what_needs_no_trust_is_converted_without_a_question(tmp_path: Path) -> 
     for name in ("new.safetensors", "new.pth"):
         done = convert(str(tmp_path / "old.tar"), str(tmp_path / name), trusted=_no)
         assert (done.entries, done.ran_code, done.network) == (2, False, None)
-        assert _same(tmp_path / name)
+        assert _equals_state(tmp_path / name)
 
 
 class _Chatty:
@@ -87,7 +87,7 @@ def test_an_old_pickle_is_converted_only_with_trust_runs_elsewhere_and_needs_no_
     done = convert(str(tmp_path / "old.pth"), str(target), trusted=_yes)
     assert (done.ran_code, done.entries) == (True, 2)
     assert trace.exists()
-    assert _same(target)
+    assert _equals_state(target)
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_pickled_model_needs_none_of_its_authors_code(tmp_path: Path, monkeypa
     network.load_state_dict(STATE)
     torch.save(network, tmp_path / "whole.pt")
     convert(str(tmp_path / "whole.pt"), str(tmp_path / "new.pth"), trusted=_yes)
-    assert _same(tmp_path / "new.pth")
+    assert _equals_state(tmp_path / "new.pth")
 
 
 def test_a_few_bytes_with_a_large_declared_size_are_not_written_out(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserMistakes, match="mistake"):
         convert(old, str(tmp_path / "new.pth"), trusted=_no)
     convert(old, str(tmp_path / "new.pth"), trusted=_no, overwrite=True)
-    assert _same(tmp_path / "new.pth")
+    assert _equals_state(tmp_path / "new.pth")
     torch.save({"o": Path}, tmp_path / "empty.pth")
     with pytest.raises(MedtestError, match="no weights"):
         convert(str(tmp_path / "empty.pth"), str(tmp_path / "x.pth"), trusted=_yes)
@@ -149,7 +149,7 @@ def test_the_command_asks_and_takes_no_for_an_answer(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--i-trust-this-file"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "2 tensors" in done.output
-    assert _same(tmp_path / "new.safetensors")
+    assert _equals_state(tmp_path / "new.safetensors")
     shown = CliRunner().invoke(app, ["show", str(tmp_path / "new.safetensors")], catch_exceptions=False)
     assert "unknown" in shown.output
     assert "8 numbers" in shown.output

@@ -8,7 +8,7 @@ from medtest.systems.checkpoints.fuse import fuse_norms
 from medtest.systems.pytorch import networks
 
 
-def _filled(network: nn.Module) -> nn.Module:
+def _fill_norms(network: nn.Module) -> nn.Module:
     torch.manual_seed(4)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
@@ -21,7 +21,7 @@ def _filled(network: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize("family", networks.SEGMENTATION)
 def test_fused_networks_answer_the_same(family: str) -> None:
-    network = _filled(networks.make(networks.COMPACT[family]))
+    network = _fill_norms(networks.make(networks.COMPACT[family]))
     norms = sum(isinstance(module, nn.BatchNorm2d) for module in network.modules())
     image = torch.randn(2, 3, 96, 64)
     with torch.inference_mode():
@@ -42,7 +42,7 @@ def test_modules_that_run_twice_or_follow_no_convolution_stay() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.twice(self.twice(self.conv(self.first(x))))  # type: ignore[no-any-return]
 
-    network = _filled(Odd())
+    network = _fill_norms(Odd())
     image = torch.randn(1, 3, 8, 8)
     before = network(image)
     assert fuse_norms(network, image) == 0

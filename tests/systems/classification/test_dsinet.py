@@ -89,7 +89,9 @@ def test_a_separable_convolution_at_the_end_rectifies_after_both() -> None:
 # ------------------------------------------------------------------------------------------------- against plain NumPy
 
 
-def _mined(module: LesionMining, features: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mine_locations(
+    module: LesionMining, features: NDArray[np.float64], share: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Lesion location mining of one image, pixel by pixel."""
     channels, height, width = features.shape
     pixels = features.reshape(channels, -1).T
@@ -123,12 +125,12 @@ def test_lesion_mining_matches_numpy() -> None:
     with torch.inference_mode():
         got = module(features, share).numpy()
     for i in range(2):
-        expected = _mined(module, features[i].numpy(), share[i].numpy())
+        expected = _mine_locations(module, features[i].numpy(), share[i].numpy())
         assert np.abs(got[i] - expected).max() < 1e-9
         assert np.abs(got[i] - features[i].numpy() * (1 + share[i, 1].numpy())).max() > 1e-3, "the maps matter"
 
 
-def _columns_normalised(prototypes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalise_columns(prototypes: NDArray[np.float64]) -> NDArray[np.float64]:
     norms = np.sqrt((prototypes**2).sum(axis=0, keepdims=True))
     return np.asarray(np.divide(prototypes, norms, out=np.zeros_like(prototypes), where=norms > 0))
 
@@ -150,12 +152,12 @@ def test_the_guided_features_match_numpy() -> None:
         first, second = (part(features)[0].flatten(1).numpy() for part in (module.conv0, module.conv1))
     belongs = share[0].flatten(1).numpy()
     for _ in range(3):
-        local = _columns_normalised(belongs @ first.T)
+        local = _normalise_columns(belongs @ first.T)
         belongs = _attention(local, first)
-    everywhere = _columns_normalised(prototypes[0].numpy())
+    everywhere = _normalise_columns(prototypes[0].numpy())
     for _ in range(3):
         shared = _attention(everywhere, second)
-        everywhere = _columns_normalised(shared @ second.T)
+        everywhere = _normalise_columns(shared @ second.T)
     rebuilt = np.concatenate([local.T @ belongs, everywhere.T @ shared])
     weight, bias = (value.detach().numpy() for value in (module.conv2[0].weight, module.conv2[0].bias))
     expected = np.maximum((weight[:, :, 0, 0] @ rebuilt + bias[:, None]) / np.sqrt(1 + 1e-5), 0)

@@ -47,15 +47,15 @@ def exchanges(name: str) -> list[dict[str, Any]]:
     return played
 
 
-def _filled(value: Any, base: str) -> Any:
+def _fill_in(value: Any, base: str) -> Any:
     if isinstance(value, str):
         for name, content in FILES.items():
             value = value.replace(f"{{{name}}}", base64.b64encode(content).decode())
         return value.replace("{BASE}", base)
     if isinstance(value, list):
-        return [_filled(item, base) for item in value]
+        return [_fill_in(item, base) for item in value]
     if isinstance(value, dict):
-        return {key: _filled(item, base) for key, item in value.items()}
+        return {key: _fill_in(item, base) for key, item in value.items()}
     return value
 
 
@@ -127,7 +127,7 @@ class Vendor:
             place = f"{method} {path}"
             at = self._at.get(place, 0)
             self._at[place] = at + 1
-        exchange = _filled(fitting[min(at, len(fitting) - 1)], self.base)
+        exchange = _fill_in(fitting[min(at, len(fitting) - 1)], self.base)
         expected, lower = exchange["request"], {name.lower(): value for name, value in headers.items()}
         problem = _mismatch(expected.get("headers", {}), lower, "headers")
         body = _body(lower.get("content-type", ""), content)

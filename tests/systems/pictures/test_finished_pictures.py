@@ -86,7 +86,7 @@ def test_mistakes_are_reported_before_anything_runs(folder: Path, tmp_path: Path
     assert "column" in system(folder, table=str(tmp_path / "bad.csv")).check()[0].found
 
 
-def repeated(number: int, repeat: int = 0) -> Address:
+def address_of(number: int, repeat: int = 0) -> Address:
     return Address(dataset="d", seed_id=f"s{number}", relation="unchanged", severity=0, frame=0, repeat=repeat)
 
 
@@ -94,7 +94,7 @@ def test_an_unchanged_copy_of_a_picture_is_not_a_second_drawing(folder: Path, tm
     (folder / "d" / "s0").mkdir()
     (folder / "d" / "s0" / "unchanged_s0_f0_r0.png").write_bytes(PNG)  # a copy of the source's
     (folder / "d" / "s0" / "unchanged_s0_f0_r1.png").write_bytes(encode("images", draw_noise(1)))
-    calls = [replace(call(number), addresses=(repeated(0, number),)) for number in range(3)]
+    calls = [replace(call(number), addresses=(address_of(0, number),)) for number in range(3)]
     copied, second, missing = (output(answered) for answered in ask(system(folder), tmp_path, calls))
     assert isinstance(copied, Missing) and "source's own" in copied.reason
     assert second.picture == image_sha256(draw_noise(1))
@@ -106,8 +106,8 @@ def test_several_rows_of_a_prompt_are_several_pictures_of_it(folder: Path, tmp_p
     table.write_text("prompt,file\na cat  and a dog,d/s0.png\na cat and a dog ,d/s1/ec_s0_f0_r0.png\na fox,d/s0.png\n")
     finished = system(folder, table=str(table))
     calls = [call(0, "a cat and  a dog")]
-    calls += [replace(call(number, "a cat and a dog"), addresses=(repeated(0, number - 1),)) for number in (1, 2)]
-    calls += [replace(call(3, "a fox"), addresses=(repeated(0),))]
+    calls += [replace(call(number, "a cat and a dog"), addresses=(address_of(0, number - 1),)) for number in (1, 2)]
+    calls += [replace(call(3, "a fox"), addresses=(address_of(0),))]
     source, second, third, alone = (output(answered) for answered in ask(finished, tmp_path, calls))
     assert (source.picture, second.picture) == (SHA256, image_sha256(draw_noise(1)))
     assert isinstance(third, Missing) and isinstance(alone, Missing)

@@ -31,7 +31,7 @@ def first_image(first: dict[str, Any]) -> list[dict[str, Any]]:
     return replying(200, {"data": [first]})
 
 
-def served(url: str = "/files/a.png", name: str = "PNG", **reply: Any) -> dict[str, Any]:
+def file_exchange(url: str = "/files/a.png", name: str = "PNG", **reply: Any) -> dict[str, Any]:
     return {"request": {"method": "GET", "path": url}, "reply": {"status": 200, "body": {"file": name}, **reply}}
 
 
@@ -62,7 +62,7 @@ def test_a_picture_has_the_format_of_openai(tmp_path: Path, monkeypatch: pytest.
         (first_image({"b64_json": None, "url": None}), "empty picture"),
         (first_image({"b64_json": "{BLANK}"}), "one colour"),
         (first_image({"b64_json": "data:image/png;base64,"}), "no picture"),
-        ([*first_image({"url": "{BASE}/files/a.png"}), served(name="BLANK")], "one colour"),
+        ([*first_image({"url": "{BASE}/files/a.png"}), file_exchange(name="BLANK")], "one colour"),
         (
             replying(
                 400,
@@ -117,7 +117,7 @@ def test_invalid_pictures_are_malformed(tmp_path: Path) -> None:
 def test_an_address_is_fetched_at_once_and_the_rewritten_prompt_recorded(tmp_path: Path) -> None:
     played = [
         *first_image({"url": "{BASE}/files/a.png?sig=abc", "revised_prompt": "A crimson dog."}),
-        served("/files/a.png.*"),
+        file_exchange("/files/a.png.*"),
     ]
     with playing(played) as vendor:
         (result,) = ask(make_system(OpenAIImages, vendor, path="/v1"), tmp_path)
@@ -233,7 +233,7 @@ def test_a_seed_goes_to_servers_that_take_one(tmp_path: Path) -> None:
 
 def test_logs_hold_neither_prompts_nor_pictures(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    with playing([*first_image({"url": "{BASE}/files/a.png"}), served()]) as vendor:
+    with playing([*first_image({"url": "{BASE}/files/a.png"}), file_exchange()]) as vendor:
         ask(make_system(OpenAIImages, vendor, path="/v1"), tmp_path)
     assert caplog.records and "a red dog" not in caplog.text and "iVBOR" not in caplog.text
     assert json.dumps(encode("images", PIXELS).hex())[1:41] not in caplog.text

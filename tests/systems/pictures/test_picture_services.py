@@ -28,14 +28,14 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "_PAUSE", 0.01)
 
 
-def of(name: str, vendor: Vendor, **settings: Any) -> Any:
+def system_of(name: str, vendor: Vendor, **settings: Any) -> Any:
     part, path, own = PLACES["_".join(name.split("_")[: 2 if name.startswith("chat") else 1])]
     return make_system(part, vendor, path=path, key_variable="IMAGE_KEY", **{**own, **settings})
 
 
-def answered(name: str, folder: Path, **settings: Any) -> Any:
+def output_of(name: str, folder: Path, **settings: Any) -> Any:
     with playing(exchanges(name)) as vendor:
-        return output(ask(of(name, vendor, **settings), folder)[0])
+        return output(ask(system_of(name, vendor, **settings), folder)[0])
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def answered(name: str, folder: Path, **settings: Any) -> Any:
 def test_a_picture_has_the_format_of_the_service(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
     if name == "huggingface_endpoint":
         with playing(exchanges(name)) as vendor:
-            answer = output(ask(of(name, vendor, **settings, base_url=vendor.base), tmp_path)[0])
+            answer = output(ask(system_of(name, vendor, **settings, base_url=vendor.base), tmp_path)[0])
     else:
-        answer = answered(name, tmp_path, **settings)
+        answer = output_of(name, tmp_path, **settings)
     assert (answer.state, answer.picture, answer.why, answer.revised_prompt) == ("answered", SHA256, "", "")
     assert answer.attempts == (2 if name == "huggingface" else 1)
 
@@ -80,7 +80,7 @@ def test_a_picture_has_the_format_of_the_service(name: str, settings: dict[str, 
 )
 def test_moderation_is_one_state_for_every_service(name: str, why: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
-        answer = output(ask(of(name, vendor, attempts=4), tmp_path)[0])
+        answer = output(ask(system_of(name, vendor, attempts=4), tmp_path)[0])
         assert sum(line.startswith("POST") for line in vendor.requests) == 1
     assert (answer.state, answer.picture) == ("content_filter", "") and why in answer.why
 
@@ -88,23 +88,23 @@ def test_moderation_is_one_state_for_every_service(name: str, why: str, tmp_path
 def test_a_blank_picture_of_an_endpoint_is_moderation(tmp_path: Path) -> None:
     with playing(exchanges("huggingface_black")) as vendor:
         settings = {"router": False, "width": None, "height": None, "base_url": vendor.base}
-        answer = output(ask(of("huggingface", vendor, **settings), tmp_path)[0])
+        answer = output(ask(system_of("huggingface", vendor, **settings), tmp_path)[0])
     assert (answer.state, answer.why) == ("content_filter", "the picture is of one colour")
 
 
 @pytest.mark.parametrize("name", ["stability_wrong", "deepai_wrong"])
 def test_a_wrong_request_is_an_error_of_the_case(name: str, tmp_path: Path) -> None:
-    reason = answered(name, tmp_path)
+    reason = output_of(name, tmp_path)
     assert isinstance(reason, str) and reason.startswith("HTTP 400: ")
 
 
 def test_words_without_a_picture_are_a_refusal(tmp_path: Path) -> None:
-    answer = answered("chat_images_words", tmp_path)
+    answer = output_of("chat_images_words", tmp_path)
     assert answer.state == "refusal" and "I cannot draw that dog." in answer.why
 
 
 def test_a_rewritten_prompt_is_off_by_default_and_recorded_where_it_is_on(tmp_path: Path) -> None:
-    answer = answered("dashscope_extended", tmp_path, prompt_extend=True)
+    answer = output_of("dashscope_extended", tmp_path, prompt_extend=True)
     assert answer.picture == SHA256 and answer.revised_prompt.startswith("A crimson dog")
     plain = DashScope("wan", DashScope.Settings(base_url="http://127.0.0.1:1", model="m"))
     assert plain.parameters().options["prompt_extend"] is False and "prompt_extend" not in plain.notice()
@@ -115,7 +115,7 @@ def test_a_rewritten_prompt_is_off_by_default_and_recorded_where_it_is_on(tmp_pa
 @pytest.mark.parametrize("name", ["dashscope_broke", "dashscope_unknown"])
 def test_a_task_that_failed_or_disappeared_is_started_again(name: str, tmp_path: Path) -> None:
     with playing(exchanges(name)) as vendor:
-        answer = output(ask(of(name, vendor), tmp_path)[0])
+        answer = output(ask(system_of(name, vendor), tmp_path)[0])
         assert sum(line.startswith("POST") for line in vendor.requests) == 2
     assert answer.picture == SHA256 and answer.attempts == 2
 
@@ -125,7 +125,7 @@ def test_services_without_a_seed_are_named_in_the_notice(tmp_path: Path) -> None
     assert "no seed" not in Stability("s", Stability.Settings(base_url="http://127.0.0.1:1", model="core")).notice()
     with playing(exchanges("stability")) as vendor:  # 0 would have the service draw one
         vendor.played[0]["request"]["body"]["seed"] = "4294967294"
-        assert output(ask(of("stability", vendor), tmp_path, [call(seed=0)])[0]).picture == SHA256
+        assert output(ask(system_of("stability", vendor), tmp_path, [call(seed=0)])[0]).picture == SHA256
 
 
 def test_every_service_has_a_file_that_is_priced_and_checked_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ def tasks_of(ledger: Path) -> set[str]:
         return {row[0] for row in db.execute("SELECT task FROM tasks")}
 
 
-def started(folder: Path, vendor: Wan, count: int) -> Program:
+def start_child(folder: Path, vendor: Wan, count: int) -> Program:
     return command(CHILD, folder, vendor.base, str(count))
 
 
@@ -110,7 +110,7 @@ def test_the_task_is_in_the_ledger_before_it_is_polled(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_after_a_kill_tasks_are_polled_and_not_paid_for_again(tmp_path: Path) -> None:
     with serving() as vendor:
-        child = started(tmp_path, vendor, 4)
+        child = start_child(tmp_path, vendor, 4)
         until = time.monotonic() + 60
         while len(vendor.polls) < 4 and child.poll() is None and time.monotonic() < until:
             time.sleep(0.01)
@@ -119,7 +119,7 @@ def test_after_a_kill_tasks_are_polled_and_not_paid_for_again(tmp_path: Path) ->
         child.communicate()
         assert len(tasks_of(tmp_path / "run" / "ledger.sqlite")) == 4
         vendor.done.set()
-        out, _ = (again := started(tmp_path, vendor, 4)).communicate(timeout=120)
+        out, _ = (again := start_child(tmp_path, vendor, 4)).communicate(timeout=120)
         assert again.returncode == 0
     answers = [json.loads(line) for line in out.splitlines()]
     assert sorted(answer[0] for answer in answers) == [0, 1, 2, 3]

@@ -71,7 +71,7 @@ def repeats(count: int, prompt: int = 0) -> list[Asking]:
     return calls
 
 
-def served(painter: Painter) -> Any:
+def serve_painter(painter: Painter) -> Any:
     return serving_server(FaultServer(Faults(latency=0.02), draws=painter))
 
 
@@ -88,7 +88,7 @@ def service(base_url: str, **settings: Any) -> OpenAIImages:
 
 
 def draw(folder: Path, painter: Painter, calls: Sequence[Asking], *, run: str = "run", **settings: Any) -> list[Any]:
-    with served(painter) as server:
+    with serve_painter(painter) as server:
         return [output(answer) for answer in ask(service(server.base_url, **settings), folder, calls, run=run)]
 
 
@@ -176,9 +176,9 @@ def test_a_seed_is_drawn_alone(tmp_path: Path) -> None:
 
 def test_a_budget_in_dollars_reserves_every_picture_of_a_call(tmp_path: Path) -> None:
     painter = Painter()
-    with served(painter) as server, pytest.raises(Exception, match="max_usd=20"):
+    with serve_painter(painter) as server, pytest.raises(Exception, match="max_usd=20"):
         ask(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=20.0))
     assert painter.counts == []
-    with served(painter) as server:
+    with serve_painter(painter) as server:
         ask(service(server.base_url), tmp_path, repeats(3), budget=BudgetLimits(max_usd=22.0))
     assert painter.counts == [3]

@@ -45,7 +45,7 @@ def asking(number: int, text: str, *, source: str = SOURCE, relation: str = "sou
     )
 
 
-def both(system_: SimlabImages, folder: Path) -> list[Asked]:
+def draw_both(system_: SimlabImages, folder: Path) -> list[Asked]:
     calls = [asking(0, SOURCE), asking(1, AFTER, relation="er_r")]
     return sorted(ask(system_, folder, calls), key=lambda result: result.number)
 
@@ -62,7 +62,7 @@ def test_pictures_are_stored_by_content_and_the_notice_calls_it_simulated(tmp_pa
     assert painter.record_name.endswith("-simulated")
     assert painter.notice().startswith("SIMULATED")
     assert "nothing about any real product" in painter.notice()
-    outputs = [output(result) for result in both(painter, tmp_path)]
+    outputs = [output(result) for result in draw_both(painter, tmp_path)]
     files = PictureFiles(tmp_path / "run" / PICTURES)
     assert [answer.state for answer in outputs] == ["answered"] * 2
     assert np.array_equal(files.read("images", outputs[0].picture), own(SOURCE, 0))
@@ -72,7 +72,7 @@ def test_pictures_are_stored_by_content_and_the_notice_calls_it_simulated(tmp_pa
 
 
 def test_pictures_are_also_fetched_by_address(tmp_path: Path) -> None:
-    outputs = [output(result) for result in both(system(response_format="url"), tmp_path)]
+    outputs = [output(result) for result in draw_both(system(response_format="url"), tmp_path)]
     files = PictureFiles(tmp_path / "run" / PICTURES)
     assert np.array_equal(files.read("images", outputs[1].picture), own(AFTER, 1))
 
@@ -81,7 +81,7 @@ def test_pictures_are_also_fetched_by_address(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["policy", "empty_list", "empty_base64", "blank"])
 def test_moderation_is_a_state_in_every_form(form: str, tmp_path: Path) -> None:
     defects = {"blank_pictures": 1.0} if form == "blank" else {"refusals": 1.0, "refused_as": [form]}
-    for result in both(system(defects=defects), tmp_path):
+    for result in draw_both(system(defects=defects), tmp_path):
         assert output(result).state == "content_filter"
         assert output(result).why
         assert output(result).picture == ""
@@ -90,7 +90,7 @@ def test_moderation_is_a_state_in_every_form(form: str, tmp_path: Path) -> None:
 
 def test_a_rewritten_prompt_and_the_memory_of_a_session_are_there(tmp_path: Path) -> None:
     painter = system(defects={"removed_kept": 1.0, "prompts_rewritten": 1.0})
-    outputs = [output(result) for result in both(painter, tmp_path)]
+    outputs = [output(result) for result in draw_both(painter, tmp_path)]
     assert all("flower" in answer.revised_prompt for answer in outputs)
     picture = PictureFiles(tmp_path / "run" / PICTURES).read("images", outputs[1].picture)
     defects = {"removed_kept": 1.0, "prompts_rewritten": 1.0}

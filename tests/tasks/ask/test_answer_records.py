@@ -67,7 +67,7 @@ def record(image: int, item: str, relation: str, **changes: Any) -> dict[str, An
     return {**row, **changes}
 
 
-def flipped(image: int, item: str, relation: str, **changes: Any) -> dict[str, Any]:
+def flipped_record(image: int, item: str, relation: str, **changes: Any) -> dict[str, Any]:
     """Return a yes that became a no."""
     fall = {"agreement": 0.0, "exact": 0.0, "jaccard": 0.0, **{f"self_{name}": 0.0 for name in Answers.self_scores}}
     texts = {"answer": "No.", "said": "no", "verdict": "FAIL", "change": "flip", "why": "flip"}
@@ -89,7 +89,7 @@ def campaign(seed: int = 1, images: int = 40) -> Records:
             for relation in ("blur", "contrast", "unchanged"):
                 for repeat in range(2 if relation == "unchanged" else 1):
                     hit = rng.random() < rates.get((item, relation), 0.08)
-                    rows.append((flipped if hit else record)(image, item, relation, repeat=repeat))
+                    rows.append((flipped_record if hit else record)(image, item, relation, repeat=repeat))
     return records_of(rows)
 
 
@@ -125,7 +125,7 @@ def test_images_of_a_patient_are_not_independent_cases() -> None:
     rows = []
     for image in range(12):
         patient = {"cluster": f"p{image // 4}"}
-        maker = flipped if image < 4 else record
+        maker = flipped_record if image < 4 else record
         rows += [record(image, "text", "source", **patient), maker(image, "text", "blur", **patient)]
         rows.append(record(image, "text", "unchanged", **patient))
     records = records_of(rows)
@@ -177,8 +177,8 @@ def test_states_are_counted_apart() -> None:
     open_ = {f"self_{name}": NAN for name in Answers.self_scores} | {"agreement": NAN, "exact": NAN, "jaccard": NAN}
     rows = [record(n, "text", "source") for n in range(4)]
     rows += [
-        flipped(0, "text", "blur", **refused),
-        flipped(1, "text", "blur", reply="content_filter", **refused),
+        flipped_record(0, "text", "blur", **refused),
+        flipped_record(1, "text", "blur", reply="content_filter", **refused),
         record(2, "text", "blur", state="unparsed", reply="length", why="length", verdict="SKIP", **open_),
         record(3, "text", "blur", state="unparsed", why="unparsed", verdict="SKIP", **open_),
         record(0, "text", "contrast", state="refusal", why="source refused", verdict="SKIP", **open_),
@@ -252,7 +252,7 @@ def test_opposite_flips_hide_in_the_difference_and_are_reported() -> None:
     for n in range(20):
         right = n < 10
         rows.append(record(n, "text", "source", **({} if right else wrong), source_agreement=float(right)))
-        after = flipped(n, "text", "blur", source_agreement=float(right))
+        after = flipped_record(n, "text", "blur", source_agreement=float(right))
         rows.append(after if right else {**after, "agreement": 1.0, "exact": 1.0})
     hidden = hidden_flips(answer_rows(records_of(rows)))
     assert hidden is not None
@@ -272,9 +272,9 @@ def test_accuracy_has_the_intervals_of_both() -> None:
         for question in in_slide_order():
             item = question.name
             at_source = rng.random() < 0.7
-            rows.append((record if at_source else flipped)(image, item, "source", self_agreement=NAN))
+            rows.append((record if at_source else flipped_record)(image, item, "source", self_agreement=NAN))
             for relation in ("blur", "contrast"):
-                rows.append((record if rng.random() < 0.5 else flipped)(image, item, relation))
+                rows.append((record if rng.random() < 0.5 else flipped_record)(image, item, relation))
     records = records_of(rows)
     table = accuracy_table(answer_rows(records)).set_index("item")
     row = table.loc["text"]
@@ -324,7 +324,7 @@ def test_the_images_that_flip_most_are_shown_with_their_answers() -> None:
                     and (item, relation) != ("box", "contrast")
                     or (image, item, relation) == (1, "box", "blur")
                 )
-                rows.append((flipped if hit else record)(image, item, relation))
+                rows.append((flipped_record if hit else record)(image, item, relation))
     worst = worst_images(records_of(rows))
     assert [(image.pictures[0].seed_id, image.flips, image.judged) for image in worst] == [
         ("i002", 3, 4),

@@ -37,7 +37,7 @@ def ran(tmp_path_factory):
     return suite, Invocation(home=home, track=False), folder, worst_sequences(Records.read(folder))
 
 
-def drawn(suite, invocation, folder, chosen):
+def draw_strips(suite, invocation, folder, chosen):
     """Draw the film strips of a system called meter; return what could not be drawn."""
     return write_pictures(suite, invocation, folder, film_pictures(chosen, "meter"), FILMS, "meter")
 
@@ -54,7 +54,7 @@ def test_frames_are_made_again_to_the_byte(ran):
 
 def test_strips_are_drawn_once_and_hold_the_labels_of_the_records(ran):
     suite, invocation, folder, films = ran
-    assert drawn(suite, invocation, folder, films) == []
+    assert draw_strips(suite, invocation, folder, films) == []
     entries = sample_index(folder, FILMS.index)
     assert [entry["address"] for entry in entries] == [film.address(0) for film in films]
     assert [frame["label"] for frame in entries[0]["frames"]] == [frame.label for frame in films[0].frames]
@@ -63,24 +63,24 @@ def test_strips_are_drawn_once_and_hold_the_labels_of_the_records(ran):
         assert picture.height >= PANEL and picture.width >= 4 * 48
         assert len(np.unique(np.asarray(picture).reshape(-1, 3), axis=0)) > 50
     before = path.stat().st_mtime_ns
-    assert drawn(suite, invocation, folder, films) == []
+    assert draw_strips(suite, invocation, folder, films) == []
     assert path.stat().st_mtime_ns == before, "strips that lie there are kept"
     fewer = films[:1]
-    drawn(suite, invocation, folder, fewer)
+    draw_strips(suite, invocation, folder, fewer)
     assert len(list((folder / "samples").glob("film-*.png"))) == 1 == len(sample_index(folder, FILMS.index))
 
 
 def test_no_strip_is_left_if_images_may_not_be_stored(ran):
     suite, invocation, folder, films = ran
-    drawn(suite, invocation, folder, films)
-    drawn(replace(suite, privacy=Privacy(images="none")), invocation, folder, films)
+    draw_strips(suite, invocation, folder, films)
+    draw_strips(replace(suite, privacy=Privacy(images="none")), invocation, folder, films)
     assert sample_index(folder, FILMS.index) == [] and not list((folder / "samples").glob("film*"))
 
 
 def test_a_missing_seed_is_reported_and_harms_nothing(ran):
     suite, invocation, folder, films = ran
     gone = replace(films[0], seed_id="shade-999")
-    problems = drawn(suite, invocation, folder, [gone, films[1]])
+    problems = draw_strips(suite, invocation, folder, [gone, films[1]])
     assert problems == ["meter: a film strip could not be drawn (UserMistakes)."]
     assert [entry["address"] for entry in sample_index(folder, FILMS.index)] == [films[1].address(0)]
 

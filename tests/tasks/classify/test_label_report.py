@@ -31,13 +31,13 @@ def page(tables, **options):
     return render(str(TEMPLATE), {"own": label_page(tables, **options)})
 
 
-def plain(html):
+def text_of(html):
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_accuracy_and_published_figures_are_shown_side_by_side():
     tables = make_tables()
-    words = plain(page(tables))
+    words = text_of(page(tables))
     table = tables.classification.query("dataset == 'all' and severity == 'all'").set_index("relation")
     for relation in ("original", "blur", "average_without_original", "average_with_original"):
         assert f"{table.loc[relation].accuracy:.3f} ({table.loc[relation].accuracy_low:.3f}" in words
@@ -71,7 +71,7 @@ def test_flips_with_accuracy_beside_and_relative_to_a_reference():
     reference = reference_of(Records.of(make_label_records(relations=RELATIONS, frames=5, seeds=30, random=9)))
     tables = make_tables(frames=5, reference=reference)
     shown = page(tables)
-    words = plain(shown)
+    words = text_of(shown)
     row = tables.flips.query("dataset == 'all' and severity == 'all' and rule == 'auto'").set_index("relation")
     overall = row.loc["overall"]
     assert f"{100 * overall.fp:.2f} % ({100 * overall.ci_low:.2f} to {100 * overall.ci_high:.2f})" in words
@@ -84,20 +84,20 @@ def test_flips_with_accuracy_beside_and_relative_to_a_reference():
 
 def test_several_labels_show_the_figures_of_the_released_code():
     tables = make_tables(classes=CHEST.names, multi=True, frames=3, seeds=12)
-    words = plain(page(tables))
+    words = text_of(page(tables))
     assert "mean AUROC" in words and "right decisions" in words and "κ" not in words.split("Class by class")[0]
     assert "as released, undivided" in words
     assert "38.09 %" in words and "type Scale alone" in words
 
 
 def test_the_melanoma_tables_are_shown_too():
-    words = plain(page(make_tables(classes=("benign", "melanoma"), frames=3)))
+    words = text_of(page(make_tables(classes=("benign", "melanoma"), frames=3)))
     assert "9.52 %" in words and "ResNet152" in words and "0.49" in words
 
 
 def test_a_type_without_any_comparison_is_shown_with_none():
     tables = make_tables(frames=3, errors=1.0)
-    assert "none" in plain(page(tables))
+    assert "none" in text_of(page(tables))
 
 
 def test_foreign_texts_are_escaped():

@@ -16,7 +16,7 @@ COMMON = {"relation", "rule", "against", "kind", "rate", "ci", "ci_method", "by"
 SAID_ELSEWHERE = {"content_filter", "refusal", "malformed", "errors", "entities", "relations"}
 
 
-def described() -> set[str]:
+def described_columns() -> set[str]:
     """Return the words that the page's section sets in code."""
     page = PAGE.read_text(encoding="utf-8")
     section = page[page.index("\n## Pictures drawn from prompts\n") : page.index("\n## Flip probability\n")]
@@ -24,7 +24,7 @@ def described() -> set[str]:
 
 
 def test_every_column_of_records_is_described() -> None:
-    assert {*Scenes.texts, *Scenes.measures, *Scenes.scores} <= described()
+    assert {*Scenes.texts, *Scenes.measures, *Scenes.scores} <= described_columns()
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_every_column_of_records_is_described() -> None:
 def test_every_column_of_tables_is_described(table: str) -> None:
     columns = columns_in(tables.__file__ or "", table)
     plain = {re.sub(r"(_corrected)?_(low|high)$|_method$|_corrected$", "", name) or name for name in columns} - COMMON
-    documented = described() | SAID_ELSEWHERE
+    documented = described_columns() | SAID_ELSEWHERE
     assert {name for name in plain if name not in documented and name.removesuffix("_rate") not in documented} == set()

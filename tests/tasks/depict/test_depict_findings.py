@@ -20,7 +20,7 @@ PICTURE: Image = np.zeros((4, 4, 3), np.uint8)
 FILMS = Tells(attributes=frozenset(("left", "right", "bilateral")), counts=False)
 
 
-def ordered(name: str = "effusion", side: str = "", **more: tuple[str, ...]) -> Pool:
+def pool_of_finding(name: str = "effusion", side: str = "", **more: tuple[str, ...]) -> Pool:
     """Return the pool of an order of one finding."""
     return Pool(entities=(Entity(name=name, count=None, attributes=(side,) if side else ()),), **more)
 
@@ -42,16 +42,16 @@ def table(rows: list[dict[str, Any]], card: Card | None = None) -> pd.DataFrame:
 def test_counts_are_those_by_hand() -> None:
     uncertain = Pool(uncertain=("effusion",))
     rows = [
-        entry(0, ordered(side="left"), ("effusion", "left")),
-        entry(1, ordered(side="left"), ("effusion", "right")),
-        entry(2, ordered(side="left"), ("effusion", "bilateral")),
-        entry(3, ordered(side="right")),
-        entry(4, ordered(), ("effusion", "left")),
-        entry(5, ordered("edema", absent=("effusion",)), ("effusion", "left")),
-        entry(6, ordered("edema", absent=("effusion",)), ("edema", "")),
+        entry(0, pool_of_finding(side="left"), ("effusion", "left")),
+        entry(1, pool_of_finding(side="left"), ("effusion", "right")),
+        entry(2, pool_of_finding(side="left"), ("effusion", "bilateral")),
+        entry(3, pool_of_finding(side="right")),
+        entry(4, pool_of_finding(), ("effusion", "left")),
+        entry(5, pool_of_finding("edema", absent=("effusion",)), ("effusion", "left")),
+        entry(6, pool_of_finding("edema", absent=("effusion",)), ("edema", "")),
         entry(7, uncertain, ("effusion", "left")),
-        entry(8, ordered(side="left"), tells=Tells(classes=frozenset({"edema"}))),
-        entry(9, ordered(side="left"), ("effusion", "right"), stratum_modality=""),
+        entry(8, pool_of_finding(side="left"), tells=Tells(classes=frozenset({"edema"}))),
+        entry(9, pool_of_finding(side="left"), ("effusion", "right"), stratum_modality=""),
     ]
     table_ = table(rows)
     assert list(table_.index) == ["effusion", "edema", "all"]
@@ -66,12 +66,12 @@ def test_counts_are_those_by_hand() -> None:
 
 def test_a_side_that_the_reader_confuses_is_not_judged() -> None:
     confused = Tells(attributes=FILMS.attributes, counts=False, unsided=frozenset({"effusion"}))
-    table_ = table([entry(0, ordered(side="left"), ("effusion", "right"), tells=confused)])
+    table_ = table([entry(0, pool_of_finding(side="left"), ("effusion", "right"), tells=confused)])
     assert (table_.loc["effusion", "seen"], table_.loc["effusion", "sided"]) == (1, 0)
 
 
 def test_prompts_without_orders_have_no_findings() -> None:
-    assert table([entry(0, ordered(), ("effusion", ""), stratum_modality="")]).empty
+    assert table([entry(0, pool_of_finding(), ("effusion", ""), stratum_modality="")]).empty
 
 
 def test_defects_are_recovered_through_a_reader_with_errors() -> None:
@@ -89,7 +89,7 @@ def test_defects_are_recovered_through_a_reader_with_errors() -> None:
         read_side = (
             (true_side if rng.random() < left_right else other[true_side]) if is_there else str(rng.choice([*other]))
         )
-        pool = ordered("edema", absent=("effusion",)) if negated else ordered(side=side)
+        pool = pool_of_finding("edema", absent=("effusion",)) if negated else pool_of_finding(side=side)
         rows.append(entry(seed, pool, *([("effusion", read_side)] if is_seen else [])))
     card = Card(
         rows=(
@@ -117,7 +117,7 @@ def test_defects_are_recovered_through_a_reader_with_errors() -> None:
 def test_pictures_of_one_prompt_widen_the_interval() -> None:
     """Ten pictures of each of 40 prompts that are all drawn alike are 40 independent ones, not 400."""
     rows = [
-        entry(seed, ordered(), *([("effusion", "")] if seed % 2 else []), relation=relation)
+        entry(seed, pool_of_finding(), *([("effusion", "")] if seed % 2 else []), relation=relation)
         for seed in range(40)
         for relation in ("source", *(f"paraphrase{k}" for k in range(9)))
     ]
@@ -131,9 +131,9 @@ def test_pictures_of_one_prompt_widen_the_interval() -> None:
 def test_pictures_are_listed_with_what_was_ordered_and_seen() -> None:
     two = Pool(entities=(Entity(name="nodule", count=2, attributes=("left",)),), absent=("edema",), uncertain=("mass",))
     rows = [
-        entry(0, ordered(side="left"), ("effusion", "left")),
+        entry(0, pool_of_finding(side="left"), ("effusion", "left")),
         entry(1, two, ("nodule", "right"), ("edema", ""), ("hernia", "")),
-        entry(2, ordered(side="left"), ("effusion", "bilateral")),
+        entry(2, pool_of_finding(side="left"), ("effusion", "bilateral")),
     ]
     pictures = ordered_pictures(records(rows), 10)
     assert [picture.wrong for picture in pictures] == [2, 1, 0]

@@ -33,7 +33,7 @@ LEFT, RIGHT = pool(("effusion", None, "left")), pool(("effusion", None, "right")
 SIDE = PoolChange.of(difference(LEFT, RIGHT))
 
 
-def judged(before: SceneLook, after: SceneLook) -> JudgedPair:
+def judge_move(before: SceneLook, after: SceneLook) -> JudgedPair:
     """Return the judgement of a pair whose prompt moved an effusion from the left to the right."""
     return against_source(STRICT, before, after, Said.of(RIGHT), SIDE)
 
@@ -60,18 +60,18 @@ def test_a_class_with_another_number_has_no_exchanged_attributes() -> None:
     ],
 )
 def test_an_exchanged_side_must_be_seen_in_both_pictures(before: str, after: str, right: bool) -> None:
-    pair = judged(scene_of(("effusion", before)), scene_of(("effusion", after)))
+    pair = judge_move(scene_of(("effusion", before)), scene_of(("effusion", after)))
     assert pair.right[ATTRIBUTES] is right
     assert pair.right[ENTITIES] is True
 
 
 def test_an_undrawn_finding_cannot_change_sides() -> None:
-    assert judged(scene_of(), scene_of()).right[ATTRIBUTES] is False
+    assert judge_move(scene_of(), scene_of()).right[ATTRIBUTES] is False
 
 
 def test_a_reader_without_sides_judges_no_change_of_sides() -> None:
     blind = Tells(attributes=frozenset())
-    pair = judged(scene_of(("effusion", ""), tells=blind), scene_of(("effusion", ""), tells=blind))
+    pair = judge_move(scene_of(("effusion", ""), tells=blind), scene_of(("effusion", ""), tells=blind))
     assert not pair.detectable
     assert pair.whole is None
     assert pair.right[ATTRIBUTES] is None

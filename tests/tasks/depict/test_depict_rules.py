@@ -65,7 +65,7 @@ OPERATORS = {
 EVERYTHING = Tells()
 
 
-def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
+def draw_scene(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
     """Return a perfect reader's scene of a right picture of a pool; three entities where no number is given."""
     entities: list[SeenEntity] = []
     indices: list[list[int]] = []
@@ -83,7 +83,7 @@ def drawn(pool: Pool, tells: Tells = EVERYTHING) -> Scene:
     return Scene(entities=tuple(entities), triples=tuple(triples), tells=tells)
 
 
-def judged(rule: str, source: Pool, follow: Pool, before: Scene, after: Scene) -> JudgedPair:
+def judge_pair(rule: str, source: Pool, follow: Pool, before: Scene, after: Scene) -> JudgedPair:
     change = PoolChange.of(difference(source, follow))
     return against_source(rule, SceneLook.of(before), SceneLook.of(after), Said.of(follow), change)
 
@@ -98,52 +98,59 @@ def test_right_pictures_pass_every_rule_and_empty_ones_fail_all_but_like_with_li
     follow = OPERATORS[shape]
     assert PoolChange.of(difference(SOURCE, follow)).shape == shape
     for rule in (STRICT, PAPER):
-        assert judged(rule, SOURCE, follow, drawn(SOURCE), drawn(follow)).whole is True, rule
-    assert truth(follow, drawn(follow), SOURCE).whole is True
+        assert judge_pair(rule, SOURCE, follow, draw_scene(SOURCE), draw_scene(follow)).whole is True, rule
+    assert truth(follow, draw_scene(follow), SOURCE).whole is True
     assert truth(follow, Scene(), SOURCE).whole is False
-    assert judged(STRICT, SOURCE, follow, Scene(), Scene()).whole is (shape == SAME)
+    assert judge_pair(STRICT, SOURCE, follow, Scene(), Scene()).whole is (shape == SAME)
 
 
 def test_the_papers_relations_hold_in_wrong_cases_and_break_in_a_right_one() -> None:
-    both = drawn(SOURCE)
-    judgement = judged(PAPER, SOURCE, ER_R, drawn(ER_R), drawn(ER_R))  # MR2 asks nothing of the source's picture
+    both = draw_scene(SOURCE)
+    judgement = judge_pair(
+        PAPER, SOURCE, ER_R, draw_scene(ER_R), draw_scene(ER_R)
+    )  # MR2 asks nothing of the source's picture
     assert judgement.whole is True
-    assert judged(PAPER, SOURCE, ER_R, both, both).whole is True  # MR2: what was removed stays
-    assert judged(PAPER, SOURCE, ER_A, both, both).whole is True  # MR3: what was added never comes
-    without = drawn(pool_of(EC.entities[1:], [(1, "left of", 2), (0, "on", 2)]))
-    assert judged(PAPER, SOURCE, EC, both, without).right["entities"] is True  # MR1: the new one is missing
+    assert judge_pair(PAPER, SOURCE, ER_R, both, both).whole is True  # MR2: what was removed stays
+    assert judge_pair(PAPER, SOURCE, ER_A, both, both).whole is True  # MR3: what was added never comes
+    without = draw_scene(pool_of(EC.entities[1:], [(1, "left of", 2), (0, "on", 2)]))
+    assert judge_pair(PAPER, SOURCE, EC, both, without).right["entities"] is True  # MR1: the new one is missing
     for follow in (EC, ER_R, ER_A):
-        assert judged(PAPER, SOURCE, follow, Scene(), Scene()).whole is True  # every picture is empty
+        assert judge_pair(PAPER, SOURCE, follow, Scene(), Scene()).whole is True  # every picture is empty
     source_pool = pool_of([entity("dog"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
     changed_pool = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
     assert (
-        judged(PAPER, source_pool, changed_pool, drawn(source_pool), drawn(changed_pool)).whole is False
+        judge_pair(PAPER, source_pool, changed_pool, draw_scene(source_pool), draw_scene(changed_pool)).whole is False
     )  # MR1: one of two of a class is changed
-    assert judged(STRICT, source_pool, changed_pool, drawn(source_pool), drawn(changed_pool)).whole is True
+    assert (
+        judge_pair(STRICT, source_pool, changed_pool, draw_scene(source_pool), draw_scene(changed_pool)).whole is True
+    )
     for follow in (EC, ER_R, ER_A):
-        assert judged(STRICT, SOURCE, follow, both, both).whole is False
-    assert judged(STRICT, SOURCE, EC, both, without).right["entities"] is False
+        assert judge_pair(STRICT, SOURCE, follow, both, both).whole is False
+    assert judge_pair(STRICT, SOURCE, EC, both, without).right["entities"] is False
 
 
 def test_one_of_two_that_was_removed_is_missed_if_both_stay() -> None:
     source_pool = pool_of([entity("dog"), entity("dog"), entity("sofa"), entity("cat")], [(0, "on", 2), (1, "near", 3)])
     smaller = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
-    right, unchanged_scene = drawn(smaller), drawn(pool_of([*smaller.entities, entity("dog")], [(0, "on", 1)]))
-    assert judged(STRICT, source_pool, smaller, drawn(source_pool), right).whole is True
-    assert judged(STRICT, source_pool, smaller, drawn(source_pool), unchanged_scene).right["entities"] is False
-    assert judged(PAPER, source_pool, smaller, drawn(source_pool), unchanged_scene).right["entities"] is True
+    right, unchanged_scene = (
+        draw_scene(smaller),
+        draw_scene(pool_of([*smaller.entities, entity("dog")], [(0, "on", 1)])),
+    )
+    assert judge_pair(STRICT, source_pool, smaller, draw_scene(source_pool), right).whole is True
+    assert judge_pair(STRICT, source_pool, smaller, draw_scene(source_pool), unchanged_scene).right["entities"] is False
+    assert judge_pair(PAPER, source_pool, smaller, draw_scene(source_pool), unchanged_scene).right["entities"] is True
 
 
 def test_any_number_of_an_uncounted_class_may_go() -> None:
     some = pool_of([entity("dog"), entity("dog", None), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
     smaller = pool_of([entity("dog"), entity("sofa")], [(0, "on", 1)])
     assert difference(some, smaller)["removed"]["uncounted"] == ["dog"]
-    assert judged(STRICT, some, smaller, drawn(some), drawn(smaller)).whole is True  # four dogs, then one
+    assert judge_pair(STRICT, some, smaller, draw_scene(some), draw_scene(smaller)).whole is True  # four dogs, then one
     for number in (0, 2, 4):
         wrong = Scene(entities=(SeenEntity(name="sofa"), *[SeenEntity(name="dog")] * number))
-        assert judged(STRICT, some, smaller, drawn(some), wrong).right["entities"] is False
+        assert judge_pair(STRICT, some, smaller, draw_scene(some), wrong).right["entities"] is False
     assert (
-        judged(STRICT, some, smaller, drawn(smaller), drawn(smaller)).right["entities"] is False
+        judge_pair(STRICT, some, smaller, draw_scene(smaller), draw_scene(smaller)).right["entities"] is False
     )  # nothing was there to go
     more = pool_of([entity("dog", None), entity("sofa")], [(0, "near", 1)])
     assert "uncounted" not in difference(some, more)["removed"]
@@ -151,24 +158,24 @@ def test_any_number_of_an_uncounted_class_may_go() -> None:
 
 def test_errors_are_distinguished() -> None:
     def changed(**parts: object) -> Scene:
-        scene = drawn(EC)
+        scene = draw_scene(EC)
         return Scene(entities=parts.get("entities", scene.entities), triples=parts.get("triples", scene.triples))  # type: ignore[arg-type]
 
-    entities = drawn(EC).entities
+    entities = draw_scene(EC).entities
     plain = tuple(
         SeenEntity(name=drawn_entity.name, attributes=("red",) if drawn_entity.name == "zebra" else ())
         for drawn_entity in entities
     )
     cases = {
         "attributes": changed(entities=plain),
-        "relations": changed(triples=drawn(EC).triples[:-1]),
-        "entities": Scene(entities=entities[:-1], triples=drawn(EC).triples[:-1]),
+        "relations": changed(triples=draw_scene(EC).triples[:-1]),
+        "entities": Scene(entities=entities[:-1], triples=draw_scene(EC).triples[:-1]),
     }
     for kind, after in cases.items():
         judgement = truth(EC, after, SOURCE)
         assert judgement.right[kind] is False and judgement.whole is False
         assert {error.kind for error in judgement.broken} <= {kind, "relations"}
-    short = drawn(pool_of([entity("zebra", 1, "brown"), *EC.entities[1:]], [(0, "on", 1), (2, "left of", 3)]))
+    short = draw_scene(pool_of([entity("zebra", 1, "brown"), *EC.entities[1:]], [(0, "on", 1), (2, "left of", 3)]))
     judgement = truth(EC, short, SOURCE)
     assert (judgement.right["counts"], judgement.right["entities"]) == (False, True)
     (broken,) = judgement.broken
@@ -178,38 +185,40 @@ def test_errors_are_distinguished() -> None:
 
 
 def test_counts_of_what_did_not_change_are_apart_from_classes() -> None:
-    before = drawn(SOURCE)
-    after = drawn(
+    before = draw_scene(SOURCE)
+    after = draw_scene(
         pool_of([entity("dog", 1, "brown"), *ER_A.entities[1:]], [(0, "on", 1), (2, "left of", 3), (4, "on", 3)])
     )
-    judgement = judged(STRICT, SOURCE, ER_A, before, after)
+    judgement = judge_pair(STRICT, SOURCE, ER_A, before, after)
     assert (judgement.right["counts"], judgement.right["entities"], judgement.whole) == (False, True, False)
     vague = pool_of([entity("dog", None), entity("sofa")], [(0, "on", 1)])
-    few = Scene(entities=drawn(vague).entities[1:], triples=(Triple(subject=0, predicate="on", object=2),))
-    assert judged(STRICT, vague, vague, drawn(vague), few).whole is True  # no number was said
+    few = Scene(entities=draw_scene(vague).entities[1:], triples=(Triple(subject=0, predicate="on", object=2),))
+    assert judge_pair(STRICT, vague, vague, draw_scene(vague), few).whole is True  # no number was said
 
 
 def test_unmentioned_content_is_free_for_relations_and_not_for_classes() -> None:
     swapped = Triple(subject=1, predicate="left of", object=0)
-    other = Scene(entities=drawn(SOURCE).entities, triples=(*drawn(SOURCE).triples, swapped))
-    assert judged(STRICT, SOURCE, SOURCE, drawn(SOURCE), other).whole is True
-    assert judged(STRICT, SOURCE, SOURCE, other, drawn(SOURCE)).whole is True
-    more = Scene(entities=(*drawn(SOURCE).entities, SeenEntity(name="tree")), triples=drawn(SOURCE).triples)
-    assert judged(STRICT, SOURCE, SOURCE, drawn(SOURCE), more).right["entities"] is False
+    other = Scene(entities=draw_scene(SOURCE).entities, triples=(*draw_scene(SOURCE).triples, swapped))
+    assert judge_pair(STRICT, SOURCE, SOURCE, draw_scene(SOURCE), other).whole is True
+    assert judge_pair(STRICT, SOURCE, SOURCE, other, draw_scene(SOURCE)).whole is True
+    more = Scene(entities=(*draw_scene(SOURCE).entities, SeenEntity(name="tree")), triples=draw_scene(SOURCE).triples)
+    assert judge_pair(STRICT, SOURCE, SOURCE, draw_scene(SOURCE), more).right["entities"] is False
 
 
 def test_relations_follow_an_exchange_as_they_were_in_the_source() -> None:
-    wrong = Scene(entities=drawn(SOURCE).entities)
-    judgement = judged(STRICT, SOURCE, EC, wrong, drawn(EC))
+    wrong = Scene(entities=draw_scene(SOURCE).entities)
+    judgement = judge_pair(STRICT, SOURCE, EC, wrong, draw_scene(EC))
     assert judgement.right["relations"] is False
     assert ("zebra", "on", "sofa") in [error.names for error in judgement.broken]
-    assert judged(STRICT, SOURCE, EC, wrong, Scene(entities=drawn(EC).entities)).whole is True  # like with like
+    assert (
+        judge_pair(STRICT, SOURCE, EC, wrong, Scene(entities=draw_scene(EC).entities)).whole is True
+    )  # like with like
 
 
 def test_a_case_is_skipped_only_if_its_change_is_beyond_the_reader() -> None:
     def judged_with(follow: Pool, **tells: object) -> JudgedPair:
         tells_ = Tells(**tells)  # type: ignore[arg-type]
-        return judged(STRICT, SOURCE, follow, drawn(SOURCE, tells_), drawn(follow, tells_))
+        return judge_pair(STRICT, SOURCE, follow, draw_scene(SOURCE, tells_), draw_scene(follow, tells_))
 
     all_but = frozenset({"dog", "sofa", "zebra"})
     assert judged_with(EC, classes=all_but).whole is True
@@ -223,43 +232,50 @@ def test_a_case_is_skipped_only_if_its_change_is_beyond_the_reader() -> None:
     changed_pool = pool_of([entity("cat"), entity("dog"), entity("sofa")], [(0, "on", 2), (1, "near", 2)])
     blind = Tells(counts=False)
     assert (
-        judged(STRICT, source_pool, changed_pool, drawn(source_pool, blind), drawn(changed_pool, blind)).whole is None
+        judge_pair(
+            STRICT, source_pool, changed_pool, draw_scene(source_pool, blind), draw_scene(changed_pool, blind)
+        ).whole
+        is None
     )
-    hidden = judged(STRICT, SOURCE, EC, drawn(SOURCE, Tells(classes=all_but)), drawn(EC, Tells(classes=all_but)))
+    hidden = judge_pair(
+        STRICT, SOURCE, EC, draw_scene(SOURCE, Tells(classes=all_but)), draw_scene(EC, Tells(classes=all_but))
+    )
     assert not any("cat" in error.names for error in hidden.broken)
 
 
 def test_a_reader_that_is_asked_about_a_pool_need_not_report_later_classes() -> None:
     source_tells = Tells(classes=frozenset(drawn_entity.name for drawn_entity in SOURCE.entities))
     both = Tells(classes=frozenset(drawn_entity.name for drawn_entity in (*SOURCE.entities, *EC.entities)))
-    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, source_tells), drawn(EC, both)).whole is True
-    gone = Scene(entities=drawn(EC).entities[2:], tells=both)
-    assert judged(STRICT, SOURCE, EC, drawn(SOURCE, source_tells), gone).right["entities"] is False
+    assert judge_pair(STRICT, SOURCE, EC, draw_scene(SOURCE, source_tells), draw_scene(EC, both)).whole is True
+    gone = Scene(entities=draw_scene(EC).entities[2:], tells=both)
+    assert judge_pair(STRICT, SOURCE, EC, draw_scene(SOURCE, source_tells), gone).right["entities"] is False
 
 
 def test_the_released_code_looks_at_fewer_and_other_parts() -> None:
-    both = drawn(SOURCE)
-    other = Scene(entities=(*drawn(EC).entities, *both.entities), triples=drawn(EC).triples)
-    assert judged(RELEASED, SOURCE, EC, both, other).right["entities"] is True  # the old one may stay
-    assert judged(RELEASED, SOURCE, ER_R, both, both).right["entities"] is False  # the removed class is there
-    assert judged(RELEASED, SOURCE, ER_A, both, both).right["entities"] is False  # the new one is not
+    both = draw_scene(SOURCE)
+    other = Scene(entities=(*draw_scene(EC).entities, *both.entities), triples=draw_scene(EC).triples)
+    assert judge_pair(RELEASED, SOURCE, EC, both, other).right["entities"] is True  # the old one may stay
+    assert judge_pair(RELEASED, SOURCE, ER_R, both, both).right["entities"] is False  # the removed class is there
+    assert judge_pair(RELEASED, SOURCE, ER_A, both, both).right["entities"] is False  # the new one is not
     far = [SeenEntity(name="tree", score=0.9)] * 20 + [
         SeenEntity(name=drawn_entity.name, score=0.5) for drawn_entity in EC.entities
     ]
-    assert judged(RELEASED, SOURCE, EC, both, Scene(entities=tuple(far))).right["entities"] is False  # the 20 surest
+    assert (
+        judge_pair(RELEASED, SOURCE, EC, both, Scene(entities=tuple(far))).right["entities"] is False
+    )  # the 20 surest
     turned = Scene(
-        entities=drawn(EC).entities,
+        entities=draw_scene(EC).entities,
         triples=tuple(
             Triple(subject=triple.object, predicate=triple.predicate, object=triple.subject)
-            for triple in drawn(EC).triples
+            for triple in draw_scene(EC).triples
         ),
     )
-    assert judged(RELEASED, SOURCE, EC, both, turned).right["relations"] is True  # predicates alone
-    assert judged(STRICT, SOURCE, EC, both, turned).right["relations"] is False
+    assert judge_pair(RELEASED, SOURCE, EC, both, turned).right["relations"] is True  # predicates alone
+    assert judge_pair(STRICT, SOURCE, EC, both, turned).right["relations"] is False
 
 
 def test_missed_counts_by_each_rule() -> None:
-    half = Scene(entities=drawn(SOURCE).entities[1:3], triples=(Triple(subject=0, predicate="on", object=1),))
+    half = Scene(entities=draw_scene(SOURCE).entities[1:3], triples=(Triple(subject=0, predicate="on", object=1),))
     look, prompt = SceneLook.of(half), Said.of(SOURCE)  # one dog and the sofa
     assert missed(look, prompt, STRICT) == (2, 5, 1, 2)
     assert missed(look, prompt, PAPER) == (2, 4, 1, 2)
@@ -312,12 +328,15 @@ def changed_pools(draw: st.DrawFn) -> tuple[Pool, Pool]:
 @given(changed_pools())
 def test_right_pictures_pass_for_any_pools(pair: tuple[Pool, Pool]) -> None:
     source, follow = pair
-    judgement = judged(STRICT, source, follow, drawn(source), drawn(follow))
+    judgement = judge_pair(STRICT, source, follow, draw_scene(source), draw_scene(follow))
     assert judgement.whole is not False, judgement.broken
-    assert truth(follow, drawn(follow), source).whole is not False
-    assert truth(source, drawn(source)).whole is True
-    empty = judged(STRICT, source, follow, Scene(), Scene())
-    assert (empty.whole is False) == (PoolChange.of(difference(source, follow)).shape != SAME)
+    assert truth(follow, draw_scene(follow), source).whole is not False
+    assert truth(source, draw_scene(source)).whole is True
+    empty = judge_pair(STRICT, source, follow, Scene(), Scene())
+    change = PoolChange.of(difference(source, follow))
+    # a removed relation that two other entities of these classes keep is invisible in every picture
+    judged_changes = (change.removed, change.added, change.new, change.gone.keys() - Said.of(follow).triples.keys())
+    assert (empty.whole is False) == any(judged_changes)
     assert truth(follow, Scene(), source).whole is False
     assert set(judgement.right) == set(KINDS)
 
@@ -326,7 +345,7 @@ def test_right_pictures_pass_for_any_pools(pair: tuple[Pool, Pool]) -> None:
 @given(changed_pools(), st.sampled_from(RULES))
 def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, Pool], rule: str) -> None:
     source, follow = pair
-    scene, prompt = SceneLook.of(drawn(source)), Said.of(source)
+    scene, prompt = SceneLook.of(draw_scene(source)), Said.of(source)
     shape = PoolChange.of(difference(source, follow)).shape
     floor = against_source(rule, scene, scene, prompt, PoolChange.of({}), shape)
     assert floor.right["entities"] is True and floor.right["relations"] is True
@@ -342,7 +361,7 @@ def test_a_pair_of_one_prompt_has_the_floor_of_every_relation(pair: tuple[Pool, 
     ],
 )
 def test_denied_content_must_not_be_in_the_picture(denied: tuple[str, ...], kind: str, is_there: bool) -> None:
-    picture = SceneLook.of(drawn(SOURCE))
-    judged = against_truth(picture, Said.of(replace(SOURCE, denied=(denied,))))
-    assert judged.right[kind] is not is_there
-    assert [error.kind for error in judged.broken] == ([kind] if is_there else [])
+    picture = SceneLook.of(draw_scene(SOURCE))
+    judgement = against_truth(picture, Said.of(replace(SOURCE, denied=(denied,))))
+    assert judgement.right[kind] is not is_there
+    assert [error.kind for error in judgement.broken] == ([kind] if is_there else [])

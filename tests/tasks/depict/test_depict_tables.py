@@ -77,7 +77,7 @@ def test_an_independent_script_gets_the_same(mixed: Records, tmp_path: Path) -> 
     )
     path = tmp_path / "records.parquet"
     write_sealed(pa.Table.from_pandas(frame.reindex(columns=schema.names), schema=schema, preserve_index=False), path)
-    script = _loaded(SCRIPT)
+    script = _load_module(SCRIPT)
     published, own = script.recomputed(str(path)), tables(mixed)
     for operator in (*OPERATORS, "unchanged"):
         pair = {"relation": operator, "rule": "paper", "against": "source"}
@@ -94,7 +94,7 @@ def test_an_independent_script_gets_the_same(mixed: Records, tmp_path: Path) -> 
     assert len(printed.stdout.splitlines()) == 1 + len(published)
 
 
-def _loaded(path: Path) -> ModuleType:
+def _load_module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("recompute_actesting", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

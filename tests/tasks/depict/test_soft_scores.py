@@ -28,11 +28,11 @@ DOGS = pool_of([entity("dog", 2, "red"), entity("sofa")], [(0, "on", 1)])
 WITHOUT_CUP = replace(DOGS, absent=("cup",))
 
 
-def believed(*values: tuple[str, tuple[str, ...], float], neither: float = 0.0) -> tuple[Belief, ...]:
+def make_beliefs(*values: tuple[str, tuple[str, ...], float], neither: float = 0.0) -> tuple[Belief, ...]:
     return tuple(Belief(kind=kind, names=names, yes=yes, neither=neither) for kind, names, yes in values)
 
 
-ALL = believed(
+ALL = make_beliefs(
     ("entities", ("dog",), 0.9),
     ("entities", ("sofa",), 0.8),
     ("entities", ("cup",), 0.3),
@@ -107,7 +107,7 @@ def sure(chance: float, *, prompt: float | None = None, neither: float = 0.0) ->
         names = scene.names()
         beliefs = [("entities", (name,), chance if names[name] else round(1 - chance, 6)) for name in pool.names()]
         beliefs += [("prompt", (), prompt)] if prompt is not None else []
-        return replace(scene, beliefs=believed(*beliefs, neither=neither))
+        return replace(scene, beliefs=make_beliefs(*beliefs, neither=neither))
 
     return draw
 

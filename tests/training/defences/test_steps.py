@@ -59,7 +59,7 @@ def loss_for(defence, network, family="attnmel", multi=False, gamma=None):
     return defended_loss(family, defence, compare, extra=None, multi=multi, precision="fp32", device="cpu")
 
 
-def normalised(pixels, family):
+def normalise(pixels, family):
     kind = INPUTS[family]
     return (pixels - torch.tensor(kind.mean)[:, None, None]) / torch.tensor(kind.std)[:, None, None]
 
@@ -71,7 +71,7 @@ def by_hand(network, family, pixels, raised, epsilon, steps, step, start):
     now = (pixels + start).clamp(pixels - epsilon, pixels + epsilon).clamp(0, 1)
     for _ in range(steps):
         now = now.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(raised(answer(normalised(now, family))).sum(), now)
+        (gradient,) = torch.autograd.grad(raised(answer(normalise(now, family))).sum(), now)
         now = now.detach() + step * torch.sign(gradient)
         now = torch.max(torch.min(now, pixels + epsilon), pixels - epsilon).clamp(0, 1)
     return now.detach()
@@ -87,7 +87,7 @@ def tensors(batch):
     return pixels, torch.from_numpy(batch.truth)
 
 
-def replayed(defence, shape):
+def replay_draws(defence, shape):
     """Repeat the random draws of a step after the same seed."""
     is_attacked, epsilon, steps = draw(defence)
     start = start_noise(defence, shape, epsilon) if is_attacked else torch.zeros(shape)
@@ -100,7 +100,7 @@ def trained_answers(network, state, pixels, random):
     copied = copy.deepcopy(network)
     copied.load_state_dict(state)
     copied.train()
-    return copied, copied(normalised(pixels, "attnmel"))[0]
+    return copied, copied(normalise(pixels, "attnmel"))[0]
 
 
 @pytest.mark.parametrize("name", ["standard", "mpadvt"])
@@ -113,7 +113,7 @@ def test_standard_and_mpadvt_are_the_family_loss_on_pgd_images(name, seed):
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(seed)
-    is_attacked, epsilon, steps, start = replayed(defence, pixels.shape)
+    is_attacked, epsilon, steps, start = replay_draws(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -140,14 +140,14 @@ def test_maadvt_is_equation_10_with_equation_8():
     pixels, truth = tensors(batch)
     index = truth.argmax(1)
     torch.manual_seed(8)
-    _, epsilon, steps, start = replayed(defence, pixels.shape)
+    _, epsilon, steps, start = replay_draws(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
     assert (epsilon, steps) == (4.0, 4)
     shown = by_hand(before, "attnmel", pixels, lambda z: entropy(z, index), 4 / 255, 4, 1 / 255, start)
     moved, attacked = trained_answers(network, state, shown, random)
-    clean = moved(normalised(pixels, "attnmel"))[0]
+    clean = moved(normalise(pixels, "attnmel"))[0]
     expected, regular = 0.0, 0.0
     for row in range(len(index)):
         p, q = torch.softmax(clean[row].double(), 0), torch.softmax(attacked[row].double(), 0)
@@ -186,7 +186,7 @@ def test_several_labels_are_attacked_by_the_binary_cross_entropy():
     loss, _ = loss_for(defence, network, family="chexnet", multi=True)(network, batch)
     pixels, truth = tensors(batch)
     torch.manual_seed(2)
-    *_, start = replayed(defence, pixels.shape)
+    *_, start = replay_draws(defence, pixels.shape)
     random = torch.get_rng_state()
     before = copy.deepcopy(network)
     before.load_state_dict(state)
@@ -197,7 +197,7 @@ def test_several_labels_are_attacked_by_the_binary_cross_entropy():
     shown = by_hand(before, "chexnet", pixels, binary, 4 / 255, 4, 1 / 255, start)
     torch.set_rng_state(random)
     before.train()
-    expected = binary(before.logits(normalised(shown, "chexnet"))).mean()
+    expected = binary(before.logits(normalise(shown, "chexnet"))).mean()
     assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
 
 
@@ -210,7 +210,7 @@ def test_statistics_move_by_training_and_not_by_the_attack():
     pixels, truth = tensors(batch)
     before = copy.deepcopy(network.state_dict())
     with as_tested(network), torch.enable_grad():
-        network(normalised(pixels, "attnmel"))
+        network(normalise(pixels, "attnmel"))
         assert not network.training and not any(parameter.requires_grad for parameter in network.parameters())
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]), name

@@ -54,7 +54,7 @@ def _state(out: Path):
     return torch.load(out / "state.pt", weights_only=True)
 
 
-def _same(first_folder: Path, second_folder: Path) -> None:
+def _assert_same(first_folder: Path, second_folder: Path) -> None:
     first, second = _state(first_folder), _state(second_folder)
     for part in ("network", "average"):
         assert all(torch.equal(first[part][key], second[part][key]) for key in first[part]), part
@@ -82,7 +82,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path):
         _train(weights, tmp_path / "parts", recipe, progress=interrupt)
     assert _state(tmp_path / "parts")["reached"]["step"] == 2
     again = _train(weights, tmp_path / "parts", recipe)
-    _same(tmp_path / "whole", tmp_path / "parts")
+    _assert_same(tmp_path / "whole", tmp_path / "parts")
     assert whole.kept_step == again.kept_step and whole.history == again.history
     # a finished training is not trained again
     done = _state(tmp_path / "whole")
@@ -107,7 +107,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     assert 0 < _state(tmp_path / "killed")["reached"]["step"] < 7
     _train(weights, tmp_path / "killed", _recipe())
     _train(weights, tmp_path / "whole", _recipe())
-    _same(tmp_path / "whole", tmp_path / "killed")
+    _assert_same(tmp_path / "whole", tmp_path / "killed")
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def _perfect_maps(targets: tuple[Targets, ...]) -> list[SceneMaps]:
     return maps
 
 
-def _of(*scenes: list[Placed]) -> tuple[Targets, ...]:
+def _targets_of(*scenes: list[Placed]) -> tuple[Targets, ...]:
     return tuple(_targets(list(scenes), large=bool(index)) for index in range(len(STRIDES)))
 
 
@@ -78,7 +78,7 @@ def test_pairs_share_the_requested_height(share: float) -> None:
 
 
 def test_targets_of_the_maps_are_the_drawn_entities() -> None:
-    detected = detected_objects(_perfect_maps(_of([DOG, HOUSE], [])), 0.5)
+    detected = detected_objects(_perfect_maps(_targets_of([DOG, HOUSE], [])), 0.5)
     assert detected[1] == []
     by_class = {
         (CLASSES[entity.label], COLOURS[entity.colour]): [edge / SIDE for edge in entity.box] for entity in detected[0]
@@ -87,7 +87,7 @@ def test_targets_of_the_maps_are_the_drawn_entities() -> None:
 
 
 def test_large_entities_are_on_the_coarse_maps() -> None:
-    fine, coarse = _of([DOG, HOUSE])
+    fine, coarse = _targets_of([DOG, HOUSE])
     dog, house = (SIDE * ((b[2] - b[0]) * (b[3] - b[1])) ** 0.5 for b in (DOG.box, HOUSE.box))
     assert dog < LARGE_FROM < SMALL_TO < house
     assert np.argwhere(fine.heat == 1)[:, 1].tolist() == [CLASSES.index("dog")]
@@ -97,13 +97,13 @@ def test_large_entities_are_on_the_coarse_maps() -> None:
 def test_entities_of_middle_size_are_on_both_maps() -> None:
     side = 0.5 * (LARGE_FROM + SMALL_TO) / SIDE
     cup = Placed(name="cup", colour="red", box=(0.3, 0.3, 0.3 + side, 0.3 + side))
-    assert [np.argwhere(maps.heat == 1)[:, 1].tolist() for maps in _of([cup])] == [[CLASSES.index("cup")]] * 2
-    (detected,) = detected_objects(_perfect_maps(_of([cup])), 0.5)
+    assert [np.argwhere(maps.heat == 1)[:, 1].tolist() for maps in _targets_of([cup])] == [[CLASSES.index("cup")]] * 2
+    (detected,) = detected_objects(_perfect_maps(_targets_of([cup])), 0.5)
     assert [CLASSES[entity.label] for entity in detected] == ["cup"]  # and are one thing
 
 
 def test_the_loss_is_least_for_right_maps() -> None:
-    targets = _of([DOG, HOUSE])
+    targets = _targets_of([DOG, HOUSE])
     right, parts = scene_loss(_perfect_maps(targets), targets)
     assert float(parts["edges"]) == pytest.approx(0.0, abs=1e-5)
     assert float(parts["colours"]) < 1e-3
@@ -202,7 +202,7 @@ def test_an_entity_inside_another_is_the_only_one_there() -> None:
 
 def test_heat_falls_off_as_a_bell_curve_around_the_centre() -> None:
     box = tuple(edge / SIDE for edge in (72, 88, 152, 136))  # 80 by 48 pixels, centre (112, 112): cell 14 of 8 pixels
-    maps = _of([Placed(name="dog", colour="brown", box=box)])[0]
+    maps = _targets_of([Placed(name="dog", colour="brown", box=box)])[0]
     plane = maps.heat[0, CLASSES.index("dog")]
     assert plane[14, 14] == 1.0
     for axis, side in ((1, 80), (0, 48)):
