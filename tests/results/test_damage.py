@@ -33,7 +33,7 @@ def flip(path: Path, place: int) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A finished folder with a view, and gates that were judged."""
+    """Make a finished folder with a view and judged gates."""
     suite = make_suite(gates=(Gate(max_percent=99),))
     outcome = leave_run(tmp_path, suite, seeds=3)
     finish(suite, invocation(tmp_path), outcome)

@@ -98,7 +98,7 @@ def test_the_score_interval_ends_at_the_bound_of_the_restricted_likelihood(b: fl
             continue
 
         def lost(second: float, end: float = end) -> float:
-            """Minus the log likelihood of the other proportion at this difference."""
+            """Return minus the log likelihood of the other proportion at this difference."""
             parts = ((b, second + end), (c, second), (n - b - c, 1 - 2 * second - end))
             return -sum(count * np.log(max(chance, 1e-300)) for count, chance in parts if count)
 

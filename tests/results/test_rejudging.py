@@ -23,7 +23,7 @@ oracles:
 
 @pytest.fixture
 def broken_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package that brings a relation whose module cannot be imported."""
+    """Install a package with a relation whose module cannot be imported."""
     home = tmp_path / "site"
     (home / "hues").mkdir(parents=True)
     (home / "hues" / "__init__.py").write_text("import a_library_that_is_not_here\n")

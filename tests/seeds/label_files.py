@@ -101,7 +101,7 @@ def isic_2017(root: Path) -> None:
 
 
 def messidor(root: Path) -> None:
-    """Two bases with tables saved as CSV; grades 0, 1, 2, 3, 0."""
+    """Write two bases with tables as CSV; grades 0, 1, 2, 3, 0."""
     grades = iter("01230")
     for base, count in (("Base11", 3), ("Base12", 2)):
         lines = ["Image name,Ophthalmologic department,Retinopathy grade,Risk of macular edema"]

@@ -23,7 +23,7 @@ class Labelled:
 
     @property
     def held_out(self) -> bool:
-        """Whether the parser was written without this row; the first figures come from the other rows."""
+        """Return whether the parser was written without this row; the first figures come from the other rows."""
         return self.first_set and hashlib.sha256(f"{self.item} {self.text}".encode()).digest()[0] % 4 == 0
 
 

@@ -41,7 +41,7 @@ class TeamServer:
 
     @property
     def log_file(self):
-        """The file that holds its output."""
+        """Return the file of its output."""
         return self.folder.with_name("server.log")
 
     def start(self):

@@ -172,7 +172,7 @@ with mlflow.start_run():
 
 
 def _names(files):
-    """Files of a run; MLflow calls pictures by the time at which they were logged."""
+    """Return the files of a run; MLflow names pictures after the time at which they were logged."""
     return sorted(re.sub(r"\+timestamp\+\d+\+[0-9a-f-]{36}", "", name) for name in files)
 
 

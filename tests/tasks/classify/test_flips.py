@@ -162,7 +162,7 @@ def test_the_released_variant_can_pass_one_and_never_n_minus_one():
 
 
 def by_loops(frame: pd.DataFrame, relation: str, rule: str, *, multi: bool, classes) -> float:
-    """The definition again, without the package."""
+    """Compute the definition again, without the package."""
     flips, comparisons = 0.0, 0
     chosen = frame[frame.relation == relation]
     for _, frames in chosen.groupby(["dataset", "seed_id", "severity"]):
