@@ -10,8 +10,9 @@ TESTS  := $(VENV)/.medtest-tests-installed
 # uv, or pip where uv cannot be had. Both check the same hashes of the same locks.
 INSTALLER ?= uv
 # Tests run over all cores, with half as many workers more (tests/conftest.py), since tests also wait; one worker a file,
-# since tests of a file share what they made. A worker's libraries calculate on one core.
-PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile
+# since tests of a file share what they made, and files in the order of tests/conftest.py. A worker's libraries calculate
+# on one core.
+PYTEST ?= $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 # What tests run under, and installs do not: TESTENV="env HOME=… TMPDIR=…".
 TESTENV ?=
 SLOW   ?= slow

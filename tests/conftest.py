@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from difflib import unified_diff
 from pathlib import Path
@@ -91,12 +92,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--remake", action="store_true", help=text)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give slow tests a quarter of an hour before they count as hanging: machines differ by a factor of three.
 
-    Files come in the same order in every worker.
+    All workers have the same order: first files with a test that may take long, by their own timeouts, then those with
+    many tests. A long test that begins last would let the other workers wait.
     """
-    items.sort(key=lambda item: str(item.path))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        longest: dict[Path, float] = {}
+        for item in items:
+            timeout = item.get_closest_marker("timeout")
+            longest[item.path] = max(longest.get(item.path, 0.0), timeout.args[0] if timeout else 0.0)
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (-longest[item.path], -tests[item.path], item.path))
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
