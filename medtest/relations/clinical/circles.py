@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import cv2
@@ -15,7 +16,7 @@ from pydantic import Field
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+from medtest.relations.levels import Level, LeveledSettings, last_of, noise_seed, number
 from medtest.relations.placement import distance_to, grid_shares, keep_out, lesion_distance
 
 Placement: TypeAlias = Literal["beside", "far", "on"]
@@ -133,29 +134,6 @@ class CircleSettings(LeveledSettings[CountLevel]):
     margin: float = Field(ge=0.0, le=0.25)
 
 
-class _Ladder:
-    """Objects of all severities, placed when they are first asked for.
-
-    Args:
-        place_next: Draws and places the object of a number; None without room.
-    """
-
-    def __init__(self, place_next: Callable[[int], list[Any] | dict[str, Any] | None]) -> None:
-        self._place_next = place_next
-        self._objects: list[list[Any] | dict[str, Any]] = []
-        self._full = False
-
-    def first(self, count: int) -> list[list[Any] | dict[str, Any]]:
-        """Return the first ``count`` objects; fewer if there is no room for more."""
-        while len(self._objects) < count and not self._full:
-            placed = self._place_next(len(self._objects))
-            if placed is None:
-                self._full = True
-            else:
-                self._objects.append(placed)
-        return self._objects[:count]
-
-
 class CircleRelation(Relation):
     """Base class of relations that draw round objects one after the other.
 
@@ -197,23 +175,26 @@ class CircleRelation(Relation):
         settings: CircleSettings = self.settings
         level = settings.levels[severity]
         shared = self.shared_parameters(rng)
-        objects = self._ladder(seed, noise_seed(rng)).first(level.count)
-        if len(objects) < level.count:
+        key = (noise_seed(rng), settings.radius * seed.height, settings.placement, round(settings.margin * seed.height))
+        # Objects are placed when a severity first needs them, and kept for the others.
+        placed: list[Any]
+        placed, further = last_of(seed, f"circles.ladder.{self.what}", key, lambda: ([], self._placed(seed, *key)))
+        placed += islice(further, max(0, level.count - len(placed)))
+        if len(placed) < level.count:
             raise NotApplicable(f"no room for {level.count} {self.what}")
-        return {self.what: objects, **shared, "scale": level.scale}
+        return {self.what: placed[: level.count], **shared, "scale": level.scale}
 
-    def _ladder(self, seed: PreparedSeed, number: int) -> _Ladder:
-        """Return the objects of all severities; the last ladder is kept with the seed."""
-        settings: CircleSettings = self.settings
-        radius, margin = settings.radius * seed.height, round(settings.margin * seed.height)
-        cache: dict[tuple[Any, ...], _Ladder] = seed.memo(f"circles.ladder.{self.what}", dict)
-        key = (number, radius, settings.placement, margin)
-        if key not in cache:
-            places = CirclePlaces(seed, settings.placement, margin)
-            rng = np.random.Generator(np.random.PCG64(number))
-            cache.clear()
-            cache[key] = _Ladder(lambda index: self.place_next(places, radius, index, rng))
-        return cache[key]
+    def _placed(
+        self, seed: PreparedSeed, number: int, radius: float, placement: Placement, margin: int
+    ) -> Iterator[Any]:
+        """Yield one placed object after the other, until there is no room."""
+        places = CirclePlaces(seed, placement, margin)
+        rng = np.random.Generator(np.random.PCG64(number))
+        for index in count():
+            item = self.place_next(places, radius, index, rng)
+            if item is None:
+                return
+            yield item
 
     def shared_parameters(self, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the parameters that all objects of a seed share; none by default."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, cast
 
 import cv2
@@ -15,7 +14,7 @@ from medtest.core.errors import NotApplicable
 from medtest.core.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.clinical.reflections import as_spots, draw_ladder, shine
-from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, last_of, noise_seed, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels, which keeps the axes above zero."""
@@ -93,23 +92,6 @@ class SpecularitySettings(RangedSettings[SpecularityLevel]):
     published: SpecularityRange
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
-    """Shiny place of the tissue.
-
-    Attributes:
-        x: Column of its centre in pixels.
-        y: Row of its centre in pixels.
-        extent: Root mean square distance of its pixels from the centre, in pixels.
-        weight: Share of the image's bright pixels.
-    """
-
-    x: float
-    y: float
-    extent: float
-    weight: float
-
-
 class Specularity(Relation):
     """Mirror-like reflections near shiny tissue (report 3.2.4, MR1-4, equation 1).
 
@@ -169,17 +151,19 @@ def _ladder(seed: PreparedSeed, number: int, bound: float, most: int) -> NDArray
     Raises:
         NotApplicable: The field faces the lamp nowhere.
     """
-    cache: dict[tuple[int, float, int], NDArray[np.float64]] = seed.memo("specularity.ladder", dict)
-    key = (number, bound, most)
-    if key not in cache:
+
+    def make() -> NDArray[np.float64]:
         spots = draw_ladder(seed, np.random.Generator(np.random.PCG64(number)), bound)
-        cache.clear()
-        cache[key] = spots[_accept(seed, spots[:, :2], spots[:, 2:4], most)]
-    return cache[key]
+        return spots[_accept(seed, spots[:, :2], spots[:, 2:4], most)]
+
+    return last_of(seed, "specularity.ladder", (number, bound, most), make)
 
 
-def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
+def bright_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
     """Find the shiny places of the field, strongest first, at most eight; cached per seed.
+
+    Float64 N×4: column and row of a centre, and root mean square distance of its pixels from there, all in pixels, and
+    its share of the image's bright pixels.
 
     Whiteness is the smallest of a pixel's three channels, so reddish light does not count. It is measured on the
     residue of a morphological opening, so that a wide over-exposed area, on which a spot would be invisible, does not
@@ -191,7 +175,7 @@ def bright_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
     return seed.memo("specularity.clusters", lambda: _find_clusters(seed))
 
 
-def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
+def _find_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
     step = max(1.0, max(seed.height, seed.width) / COARSE_SIDE)
     size = (max(1, round(seed.width / step)), max(1, round(seed.height / step)))
     white = cv2.resize(seed.image, size, interpolation=cv2.INTER_AREA).min(axis=2)
@@ -215,15 +199,8 @@ def _find_clusters(seed: PreparedSeed) -> tuple[Cluster, ...]:
     for label in order:
         rows, columns = np.nonzero(np.logical_and(labels == label, bright))
         x, y = (columns + 0.5) * scale_x - 0.5, (rows + 0.5) * scale_y - 0.5
-        clusters.append(
-            Cluster(
-                x=float(x.mean()),
-                y=float(y.mean()),
-                extent=float(np.sqrt(x.var() + y.var())),
-                weight=float(sums[label] / sums[1:].sum()),
-            )
-        )
-    return tuple(clusters)
+        clusters.append((x.mean(), y.mean(), np.sqrt(x.var() + y.var()), sums[label] / sums[1:].sum()))
+    return np.array(clusters)
 
 
 def _find_lesions(mask: Mask | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -243,13 +220,12 @@ def _draw_spots(
     seed: PreparedSeed, rng: np.random.Generator, *, spots: int, bound: float, most: int
 ) -> list[list[Spot]]:
     clusters = bright_clusters(seed)
-    weights = np.array([cluster.weight for cluster in clusters])
+    weights = clusters[:, 3]
     chosen = rng.choice(len(clusters), size=min(most, len(clusters)), replace=False, p=weights / weights.sum())
     tries = 4 * spots
     which = rng.integers(chosen.size, size=tries)
-    centres = np.array([(clusters[i].x, clusters[i].y) for i in chosen])[which]
-    spread = np.array([SPREAD * seed.height + 0.5 * clusters[i].extent for i in chosen])[which]
-    centres = centres + rng.standard_normal((tries, 2)) * spread[:, None]
+    spread = (SPREAD * seed.height + 0.5 * clusters[chosen, 2])[which]
+    centres = clusters[chosen, :2][which] + rng.standard_normal((tries, 2)) * spread[:, None]
     longer = bound * (SMALLEST_AXIS + (1.0 - SMALLEST_AXIS) * power(rng.random(tries), 1.5))
     axes = np.stack([longer, longer * rng.uniform(*SLENDER, size=tries)], axis=1)
     upright = rng.random(tries) < 0.5

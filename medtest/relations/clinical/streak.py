@@ -43,10 +43,6 @@ class StreakLevel(Level):
     length: float = Field(gt=0.0, le=0.2)
 
 
-class StreakSettings(LeveledSettings[StreakLevel]):
-    """Settings of ``streak``."""
-
-
 class Streak(Relation):
     """Directional motion blur of the field; one direction for all severities of a seed.
 
@@ -54,7 +50,7 @@ class Streak(Relation):
     the relation does not apply. The black frame is neither blurred nor dragged into the field.
     """
 
-    Settings = StreakSettings
+    Settings = LeveledSettings[StreakLevel]
     group: ClassVar[str] = "motion"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "length of the motion (image height = 1)"

@@ -18,7 +18,7 @@ from pydantic import Field
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.portable import exp
 from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
-from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
+from medtest.relations.levels import Level, LeveledSettings, last_of, noise_seed, number
 
 PATH = (0.5, 1.5)
 """Shortest and longest path ℓ; the mean is 1."""
@@ -91,7 +91,9 @@ class _Veil(VisibleRelation):
 
     def render(self, seed: PreparedSeed, params: Params) -> Image:
         """Lay the veil over the field."""
-        path = self._path_of(seed, int(number(params, "noise_seed")))
+        drawn = int(number(params, "noise_seed"))
+        # All severities share the path.
+        path = last_of(seed, f"veil.path.{type(self).__name__}", drawn, lambda: self._path(seed, drawn))
         lengths = np.linspace(*PATH, 256)
         through = exp(-number(params, "thickness") * lengths)
         soft = np.minimum(number(params, "softening") * lengths, 1.0)
@@ -111,14 +113,6 @@ class _Veil(VisibleRelation):
         image = np.asarray(cv2.merge(planes), np.uint8)
         cv2.copyTo(seed.image, seed.frame.view(np.uint8), image)
         return image
-
-    def _path_of(self, seed: PreparedSeed, noise_seed: int) -> NDArray[np.uint8]:
-        """Return :meth:`_path`; the last one is kept with the seed, as all severities share it."""
-        cache: dict[int, NDArray[np.uint8]] = seed.memo(f"veil.path.{type(self).__name__}", dict)
-        if noise_seed not in cache:
-            cache.clear()
-            cache[noise_seed] = self._path(seed, noise_seed)
-        return cache[noise_seed]
 
 
 class Smoke(_Veil):

@@ -40,10 +40,6 @@ class LensLevel(Level):
     barrel: float = Field(gt=0.0, le=1.0)
 
 
-class LensSettings(LeveledSettings[LensLevel]):
-    """Settings of ``lens_distortion``."""
-
-
 class ShiftLevel(Level):
     """One severity.
 
@@ -52,10 +48,6 @@ class ShiftLevel(Level):
     """
 
     shift: float = Field(gt=0.0, le=0.12)
-
-
-class ShiftSettings(LeveledSettings[ShiftLevel]):
-    """Settings of ``elastic`` and ``breathing``."""
 
 
 class Warp(Relation):
@@ -91,7 +83,7 @@ class Warp(Relation):
 class LensDistortion(Warp):
     """Barrel distortion about the centre, or about a point up to 4 % of the height beside it."""
 
-    Settings = LensSettings
+    Settings = LeveledSettings[LensLevel]
     scale_unit: ClassVar[str] = "radial coefficient"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -115,7 +107,7 @@ class LensDistortion(Warp):
 class Elastic(Warp):
     """Smooth random deformation: cubic B-splines between random control points."""
 
-    Settings = ShiftSettings
+    Settings = LeveledSettings[ShiftLevel]
     scale_unit: ClassVar[str] = "largest displacement (image height = 1)"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -137,7 +129,7 @@ class Elastic(Warp):
 class Breathing(Warp):
     """Shift of the wall with the patient's breath: largest inside the field, 0 at its rim, in one direction."""
 
-    Settings = ShiftSettings
+    Settings = LeveledSettings[ShiftLevel]
     scale_unit: ClassVar[str] = "largest displacement (image height = 1)"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:

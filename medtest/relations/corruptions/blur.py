@@ -194,9 +194,6 @@ class ZoomBlurSequence(PartSettings):
     step: float = Field(gt=0.0, le=0.02)
 
 
-ZoomBlurSettings = CorruptionSettings[ZoomBlurLevel, ZoomBlurSequence]
-
-
 class ZoomBlur(_Blur):
     """Mean of enlargements about the centre (bilinear); frame i of a sequence averages 1 + 0.004 d j, j ≤ i.
 
@@ -204,7 +201,7 @@ class ZoomBlur(_Blur):
     exact.
     """
 
-    Settings = ZoomBlurSettings
+    Settings = CorruptionSettings[ZoomBlurLevel, ZoomBlurSequence]
     revision: ClassVar[int] = 2
     begins_clean: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "largest enlargement minus 1"

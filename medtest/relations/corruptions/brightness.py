@@ -27,9 +27,6 @@ class BrightnessLevel(Level):
     change: float = Field(gt=0.0, le=1.0)
 
 
-BrightnessSettings = CorruptionSettings[BrightnessLevel, Sweep]
-
-
 class Brightness(Corruption):
     """V' = clip(V + c, 0, 1), hue and saturation unchanged; sequences sweep c (released: −0.30 + 0.02 i).
 
@@ -37,7 +34,7 @@ class Brightness(Corruption):
     neither and becomes grey.
     """
 
-    Settings = BrightnessSettings
+    Settings = CorruptionSettings[BrightnessLevel, Sweep]
     group: ClassVar[str] = "weather"
     effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "change of V, white = 1"

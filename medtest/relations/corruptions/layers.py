@@ -7,8 +7,7 @@ picture. With ``raw`` the grid is the picture's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any
 
 import cv2
 import numpy as np
@@ -19,16 +18,6 @@ from medtest.relations.corruptions.random_fields import normal_quantiles, random
 from medtest.relations.levels import number
 
 Layer = NDArray[np.float32]
-T = TypeVar("T")
-
-
-def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value of a key, cached with the seed; only the last value under a name is kept."""
-    cache: dict[Hashable, T] = seed.memo(name, dict)
-    if key not in cache:
-        cache.clear()
-        cache[key] = make()
-    return cache[key]
 
 
 def grid_of(seed: PreparedSeed, params: Params) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
-from medtest.relations.corruptions.layers import Layer, fitted, grid_of, last_of, normal_layer, smoothed
-from medtest.relations.levels import Level, noise_seed, number
+from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
+from medtest.relations.levels import Level, last_of, noise_seed, number
 
 WATER = (175.0, 238.0, 238.0)
 """Pale turquoise in red, green and blue."""
@@ -66,9 +66,6 @@ class SpatterSequence(SpatterLevel):
     strength_step: float = Field(gt=0.0, le=1.0)
 
 
-SpatterSettings = CorruptionSettings[SpatterLevel, SpatterSequence]
-
-
 class Spatter(Corruption):
     """Water adds its colour with an embossed shine; mud covers the picture with its own.
 
@@ -76,7 +73,7 @@ class Spatter(Corruption):
     0.7. ImageNet-P's frames have water of constant strength; in variant ``paper`` it grows by a tenth of that per step.
     """
 
-    Settings = SpatterSettings
+    Settings = CorruptionSettings[SpatterLevel, SpatterSequence]
     group: ClassVar[str] = "weather"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "share of the picture under drops times their strength"

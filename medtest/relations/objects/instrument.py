@@ -15,7 +15,7 @@ import numpy as np
 from medtest.core.cases import FollowUp, Mask, Params, PreparedSeed
 from medtest.core.errors import Mistake, NotApplicable, nearest_name
 from medtest.relations.base import PUBLISHED_SEVERITY
-from medtest.relations.levels import number
+from medtest.relations.levels import last_of, number
 from medtest.relations.objects.library import BUNDLED
 from medtest.relations.objects.pasted import PastedInstrument
 from medtest.relations.objects.tools.drawing import draw
@@ -128,13 +128,8 @@ class Instrument(PastedInstrument):
         drawn = {key: round(float(rng.uniform(*ranges[key])), 4) for key in ("width", "bend", "gain")}
         params = {"tool": name, "clock": round(float(clock), 3), **drawn}
         aims = sorted((int(aim) for aim in rng.integers(-AIM, AIM + 1, AIMS)), key=abs)
-        cache: dict[str, int] = seed.memo("instrument.aim", dict)
         key = f"{params} {aims} {self._margin(seed)} {self._most}"
-        if key not in cache:
-            aim = self._aim(seed, params, aims)
-            cache.clear()
-            cache[key] = aim
-        return {**params, "aim": cache[key]}
+        return {**params, "aim": last_of(seed, "instrument.aim", key, lambda: self._aim(seed, params, aims))}
 
     def _aim(self, seed: PreparedSeed, params: dict[str, Any], aims: list[int]) -> int:
         """Return the direction nearest to the field's centre that has about the room of the best one."""
@@ -165,13 +160,9 @@ class Instrument(PastedInstrument):
                 nearest=nearest_name(name, list(MODELS)),
             ).as_error()
         model, entry = MODELS[name], self._entry(params)
-        cache: dict[tuple[str, ToolPose, int], Way] = seed.memo("instrument.way", dict)
+        shade = SHADE if name in SHAFTS else 0.0
         key = (name, entry, margin)
-        if key not in cache:
-            way = way_of(seed, model, entry, margin, SHADE if name in SHAFTS else 0.0)
-            cache.clear()
-            cache[key] = way
-        return model, cache[key]
+        return model, last_of(seed, "instrument.way", key, lambda: way_of(seed, model, entry, margin, shade))
 
 
 def _middles(solid: Mask) -> list[tuple[int, float, float]]:

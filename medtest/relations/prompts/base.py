@@ -20,9 +20,13 @@ class PromptRelationSettings(RelationSettings):
     """Settings of relations for prompts.
 
     Attributes:
+        severities: Only 0 exists.
         pictures: Pictures of every changed prompt, each a case of its own that is compared with the source's picture.
     """
 
+    known_severities: ClassVar[tuple[int, ...]] = (0,)
+
+    severities: list[int] = [0]
     pictures: int = Field(default=1, ge=1, le=100)
 
     def counted(self) -> dict[str, Any]:

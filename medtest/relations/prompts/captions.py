@@ -1,4 +1,7 @@
-"""Captions: entities with relations, which operators change by attested triples."""
+"""Captions: entities with relations, which operators change by attested triples.
+
+Orders of medical pictures have the same methods, in :mod:`medtest.relations.prompts.orders.content`.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,19 @@ from medtest.core.errors import NotApplicable
 from medtest.core.scenes import Entity, Pool
 from medtest.language.captions.vocabulary import vg150
 from medtest.relations.prompts import fitting, own, wording
-from medtest.relations.prompts.contents import PromptContent
 from medtest.relations.prompts.draws import draw_addition, draw_exchange
 from medtest.relations.prompts.pools import only_held_by, renamed, with_one_more, without
 
 
-class CaptionContent(PromptContent):
-    """Captions; the settings name the world of classes."""
+class CaptionContent:
+    """Captions; ``settings`` are those of the operator and name the world of classes.
+
+    Draws are JSON values, and raise :class:`~medtest.core.errors.NotApplicable` where nothing can change; wordings
+    raise it where no text is read as the changed pool.
+    """
 
     def draw_exchange(self, prompt: Prompt, settings: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw an entity and its new class."""
+        """Draw an entity and its new class: ``{"entity": index, "name": class, "attested": …}``."""
         return draw_exchange(prompt.pool, settings.chosen(), rng, plausible=settings.plausible, careful=prompt.own)
 
     def check_removable(self, pool: Pool) -> None:
@@ -30,7 +36,7 @@ class CaptionContent(PromptContent):
             raise NotApplicable("the prompt needs two or more triples to remove one")
 
     def draw_removal(self, prompt: Prompt, rng: np.random.Generator, *, keep: int | None = None) -> dict[str, Any]:
-        """Draw a triple whose removal leaves the others: ``{"triple": index}``."""
+        """Draw a triple whose removal leaves the others and the entity ``keep``: ``{"triple": index}``."""
         pool = prompt.pool
         self.check_removable(pool)
         removable = [at for at in range(len(pool.triples)) if keep is None or keep not in only_held_by(pool, at)]
@@ -39,7 +45,10 @@ class CaptionContent(PromptContent):
     def draw_addition(
         self, prompt: Prompt, settings: Any, rng: np.random.Generator, *, never: Sequence[str] = ()
     ) -> dict[str, Any]:
-        """Draw ``{"anchor": index, "predicate": …, "name": class, "subject": whether the new entity is that}``."""
+        """Draw ``{"anchor": index, "predicate": …, "name": class, "subject": whether the new entity is that}``.
+
+        It is unrelated to the classes ``never``.
+        """
         return draw_addition(prompt.pool, settings.chosen(), rng, never=never, careful=prompt.own)
 
     def exchanged(self, pool: Pool, params: Any) -> Pool:
@@ -59,7 +68,7 @@ class CaptionContent(PromptContent):
         )
 
     def keeps_words(self, prompt: Prompt) -> bool:
-        """Return True for prompts in their author's words."""
+        """Return True for prompts in their author's words; templates word the others."""
         return prompt.own
 
     def word_exchange(self, prompt: Prompt, params: Any, settings: Any) -> Prompt:

@@ -24,7 +24,6 @@ from medtest.relations.base import RelationSettings
 from medtest.relations.prompts import wording
 from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
 from medtest.relations.prompts.captions import CaptionContent
-from medtest.relations.prompts.contents import PromptContent
 from medtest.relations.prompts.orders.base import is_order
 from medtest.relations.prompts.orders.content import OrderContent
 from medtest.relations.prompts.worlds import World, WorldName, world_of
@@ -39,14 +38,10 @@ class OperatorSettings(PromptRelationSettings):
     """Settings shared by all operators.
 
     Attributes:
-        severities: Only 0 exists.
         enrich: Folder of a masked language model that adds words to the templates'; "" for none. Trusted suites only.
         enrich_words: Most words added to one prompt.
     """
 
-    known_severities: ClassVar[tuple[int, ...]] = (0,)
-
-    severities: list[int] = [0]
     enrich: str = Field(default="", json_schema_extra=TRUSTED)
     enrich_words: int = Field(default=1, ge=1, le=20)
 
@@ -277,13 +272,9 @@ class SynonymSettings(PromptRelationSettings):
     """Settings of SS.
 
     Attributes:
-        severities: Only 0 exists.
         words: Replace the word of ``one`` class, or of ``all`` with a synonym.
     """
 
-    known_severities: ClassVar[tuple[int, ...]] = (0,)
-
-    severities: list[int] = [0]
     words: Literal["one", "all"] = "one"
 
 
@@ -316,6 +307,6 @@ class SynonymSubstitution(PromptRelation):
 _CAPTIONS, _ORDERS = CaptionContent(), OrderContent()
 
 
-def content_of(prompt: Prompt) -> PromptContent:
+def content_of(prompt: Prompt) -> CaptionContent | OrderContent:
     """Return the kind of content that a prompt has: an order of a medical picture, or a caption."""
     return _ORDERS if is_order(prompt) else _CAPTIONS

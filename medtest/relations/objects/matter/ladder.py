@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.relations.levels import last_of
 from medtest.relations.objects.matter.backdrop import Backdrop, backdrop_of
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
@@ -131,13 +132,8 @@ class Matter(ABC):
             margin: Least distance from the lesion in prepared pixels.
             largest: Area of the highest severity, a fraction of the field.
         """
-        cache: dict[tuple[Matter, int, int, float], Ladder] = seed.memo(f"ladder.{self.kind}", dict)
         key = (self, number, margin, largest)
-        if key not in cache:
-            new_ladder = self._make(seed, number, margin, largest)
-            cache.clear()
-            cache[key] = new_ladder
-        return cache[key]
+        return last_of(seed, f"ladder.{self.kind}", key, lambda: self._make(seed, number, margin, largest))
 
     def _make(self, seed: PreparedSeed, number: int, margin: int, largest: float) -> Ladder:
         scene = scene_of(seed)

@@ -16,10 +16,10 @@ from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
+from medtest.relations.prompts.base import PromptRelationSettings
 from medtest.relations.prompts.orders.base import (
     Edit,
     FindingRelation,
-    OrderRelationSettings,
     like,
     place,
     words_of,
@@ -31,7 +31,7 @@ _SIZES = (4.0, 8.0, 15.0, 24.0)
 _KINDS = {"size": OrderKind.SIZE, "colour": OrderKind.COLOUR, "paris": OrderKind.PARIS}
 
 
-class AttributeSettings(OrderRelationSettings):
+class AttributeSettings(PromptRelationSettings):
     """Settings of ``attribute``.
 
     Attributes:

@@ -21,23 +21,10 @@ from medtest.core.scenes import Pool
 from medtest.language.captions import inflection
 from medtest.language.orders import NotControlled, Order, OrderedFinding, OrderReading, order_pool, read_order
 from medtest.language.orders.vocabulary import FindingWords, vocabulary
-from medtest.relations.base import RelationSettings
-from medtest.relations.prompts.base import PromptRelation, PromptRelationSettings, prompt_of
+from medtest.relations.prompts.base import PromptRelation, prompt_of
 
 _ARTICLE = re.compile(r"(?<!\S)(an?)\s+$", re.I)
 """Indefinite article at the end of the text before a replacement."""
-
-
-class OrderRelationSettings(PromptRelationSettings):
-    """Settings shared by relations for orders.
-
-    Attributes:
-        severities: Only 0 exists.
-    """
-
-    known_severities: ClassVar[tuple[int, ...]] = (0,)
-
-    severities: list[int] = [0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +38,6 @@ class Edit:
 
 class OrderRelation(PromptRelation):
     """Relation for orders; a subclass draws a change, words it and states the changed order."""
-
-    Settings: ClassVar[type[RelationSettings]] = OrderRelationSettings
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the change and check that the changed prompt says it.

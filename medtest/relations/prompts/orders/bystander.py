@@ -15,7 +15,8 @@ from medtest.language.orders import Order, OrderReading, vocabulary
 from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import patient_words
 from medtest.relations.base import RelationSettings
-from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
+from medtest.relations.prompts.base import PromptRelationSettings
+from medtest.relations.prompts.orders.base import Edit, OrderRelation, like
 
 What = Literal["age", "sex", "scanner"]
 _AGES = tuple(range(25, 90, 5))
@@ -23,7 +24,7 @@ _APART = 15
 """Least difference of a new age, in years."""
 
 
-class BystanderSettings(OrderRelationSettings):
+class BystanderSettings(PromptRelationSettings):
     """Settings of ``bystander``.
 
     Attributes:

@@ -26,7 +26,6 @@ from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.reading import OrderItem
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.language.orders.writing import finding_words
-from medtest.relations.prompts.contents import PromptContent
 from medtest.relations.prompts.orders.base import Edit, edited, like, lowered, words_of
 from medtest.relations.prompts.orders.nouns import other_nouns, with_nouns
 
@@ -37,8 +36,11 @@ _BOTH = re.compile(r"\b(?:left and right|right and left)\b", re.I)
 _DETERMINERS = frozenset((OrderKind.ARTICLE, OrderKind.NUMBER, OrderKind.SINGLE, OrderKind.SEVERAL))
 
 
-class OrderContent(PromptContent):
-    """Orders; entities are ordered findings, which have no triples."""
+class OrderContent:
+    """Orders; entities are ordered findings, which have no triples.
+
+    The methods are those of :class:`~medtest.relations.prompts.captions.CaptionContent`.
+    """
 
     def draw_exchange(self, prompt: Prompt, settings: Any, rng: np.random.Generator) -> dict[str, Any]:
         """Draw a finding and another one that can have its side, number, size, colour and Paris type.

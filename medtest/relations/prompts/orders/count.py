@@ -14,10 +14,10 @@ from medtest.language.orders import OrderedFinding, OrderReading, vocabulary
 from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.vocabulary import FindingWords
 from medtest.relations.base import RelationSettings
+from medtest.relations.prompts.base import PromptRelationSettings
 from medtest.relations.prompts.orders.base import (
     Edit,
     FindingRelation,
-    OrderRelationSettings,
     like,
     lowered,
     place,
@@ -27,7 +27,7 @@ from medtest.relations.prompts.orders.base import (
 _NUMBERS = frozenset((OrderKind.NUMBER, OrderKind.ARTICLE, OrderKind.SINGLE))
 
 
-class CountSettings(OrderRelationSettings):
+class CountSettings(PromptRelationSettings):
     """Settings of ``count``.
 
     Attributes:

@@ -15,13 +15,14 @@ from medtest.language.orders import Order, OrderReading, vocabulary
 from medtest.language.orders.lexicon import OrderKind, OrderPhrase
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
-from medtest.relations.prompts.orders.base import Edit, OrderRelation, OrderRelationSettings, like
+from medtest.relations.prompts.base import PromptRelationSettings
+from medtest.relations.prompts.orders.base import Edit, OrderRelation, like
 from medtest.relations.prompts.orders.nouns import other_nouns, worded
 
 How = Literal["synonym", "abbreviation", "picture", "unit", "order"]
 
 
-class ParaphraseSettings(OrderRelationSettings):
+class ParaphraseSettings(PromptRelationSettings):
     """Settings of ``paraphrase``.
 
     Attributes:
