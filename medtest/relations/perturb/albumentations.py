@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
-
-_SIZE = "it changes the size of the picture"
-_BOXES = "it needs boxes or masks of the lesion"
-_OTHERS = "it needs other pictures, files or code"
-_NUMBERS = "it changes the type of the numbers, not the picture"
-_SOUND = "it is for spectrograms"
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, refused_classes
 
 
 class AlbumentationsLibrary(TransformLibrary):
@@ -27,20 +21,7 @@ class AlbumentationsLibrary(TransformLibrary):
     module: ClassVar[str] = "albumentations"
     extra: ClassVar[str] = "albumentations"
     packages: ClassVar[tuple[str, ...]] = ("albumentations", "albucore", "opencv-python", "scipy")
-    refused: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("FDA", "HistogramMatching", "PixelDistributionAdaptation", "TemplateTransform"), _OTHERS),
-        **dict.fromkeys(("Lambda", "Mosaic", "OverlayElements", "TextImage"), _OTHERS),
-        **dict.fromkeys(("AtLeastOneBBoxRandomCrop", "BBoxSafeRandomCrop", "RandomCropNearBBox"), _BOXES),
-        **dict.fromkeys(("RandomSizedBBoxSafeCrop", "CropNonEmptyMaskIfExists", "MaskDropout"), _BOXES),
-        **dict.fromkeys(("ConstrainedCoarseDropout",), _BOXES),
-        **dict.fromkeys(("CenterCrop", "Crop", "RandomCrop", "RandomCropFromBorders", "RandomResizedCrop"), _SIZE),
-        **dict.fromkeys(("RandomSizedCrop", "LongestMaxSize", "SmallestMaxSize", "Resize", "RandomScale"), _SIZE),
-        **dict.fromkeys(("Pad", "PadIfNeeded"), _SIZE),
-        **dict.fromkeys(("FromFloat", "Normalize", "ToFloat", "ToRGB", "ToTensorV2", "ToTensor3D"), _NUMBERS),
-        **dict.fromkeys(("FrequencyMasking", "TimeMasking", "TimeReverse"), _SOUND),
-        "Morphological": "it grows or shrinks masks, which is no movement",
-        "RandomGridShuffle": "it takes pictures to pieces",
-    }
+    refused: ClassVar[Mapping[str, str]] = refused_classes("albumentations")
 
     def problem(self) -> tuple[str, str]:
         """Refuse AlbumentationsX, which has the same module name and another licence."""

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Mask
@@ -51,6 +53,7 @@ class Companions:
 
 
 NO_COMPANIONS = Companions()
+REFUSED = Path(__file__).with_name("refused.yaml")
 
 
 class TransformLibrary(ABC):
@@ -138,6 +141,12 @@ def classes_of(module: Any, bases: tuple[type, ...], *, without: Collection[type
         kind = getattr(module, name)
         if isinstance(kind, type) and issubclass(kind, bases) and kind not in without:
             yield kind
+
+
+def refused_classes(library: str) -> dict[str, str]:
+    """Return the reasons of ``refused.yaml`` by class of a library."""
+    reasons = yaml.safe_load(REFUSED.read_text(encoding="utf-8"))[library]
+    return {name: reason for reason, names in reasons.items() for name in names}
 
 
 @cache

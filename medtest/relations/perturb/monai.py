@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
+from medtest.relations.perturb.library import (
+    Companions,
+    Moves,
+    TransformLibrary,
+    classes_of,
+    parameters_of,
+    refused_classes,
+)
 from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import float_planes, pixels, share_levels
 
-_SIZE = "it changes the size of the picture"
-_SPACE = "it places volumes in a patient's space"
-_INNER = "it makes grids, boxes or patches for other transforms"
-_SIGNAL = "it is for signals or masks, not for pictures"
-_OTHERS = "it needs other pictures or code"
-_GIVEN = "its arguments name the size of the picture"
 _PACKAGE = "monai.transforms."
 _MODULES = ("intensity.array", "smooth_field.array", "spatial.array")
 
@@ -36,19 +37,7 @@ class MonaiLibrary(TransformLibrary):
         "cache_grid",
         "return_clipping_values",
     }
-    refused: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("Resize", "Spacing", "GridSplit"), _SIZE),
-        **dict.fromkeys(("Orientation", "ResampleToMatch", "SpatialResample", "Rand3DElastic", "Resample"), _SPACE),
-        **dict.fromkeys(("AffineGrid", "RandAffineGrid", "RandDeformGrid", "GridPatch", "RandGridPatch"), _INNER),
-        **dict.fromkeys(("ConvertBoxToPoints", "ConvertPointsToBoxes", "RandCoarseTransform"), _INNER),
-        **dict.fromkeys(("ComputeHoVerMaps", "DetectEnvelope", "ForegroundMask", "IntensityRemap"), _SIGNAL),
-        **dict.fromkeys(("UltrasoundConfidenceMapTransform",), _SIGNAL),
-        **dict.fromkeys(("MaskIntensity",), _OTHERS),
-        **dict.fromkeys(("RandSmoothDeform", "RandSmoothFieldAdjustContrast"), _GIVEN),
-        "RandSmoothFieldAdjustIntensity": _GIVEN,
-        "NormalizeIntensity": "it changes the range of the numbers, not the picture",
-        "RandIntensityRemap": "its random numbers cannot be seeded",
-    }
+    refused: ClassVar[Mapping[str, str]] = refused_classes("monai")
 
     def candidates(self) -> Iterator[type]:
         """Yield the transforms of arrays."""

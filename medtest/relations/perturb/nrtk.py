@@ -9,12 +9,18 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image
-from medtest.relations.perturb.library import NO_COMPANIONS, Companions, Moves, TransformLibrary, parameters_of
+from medtest.relations.perturb.library import (
+    NO_COMPANIONS,
+    Companions,
+    Moves,
+    TransformLibrary,
+    parameters_of,
+    refused_classes,
+)
 
 _PACKAGE = "nrtk.impls.perturb_image"
 _MODULES = ("", ".environment", ".geometric.random", ".optical", ".optical.otf")
 _PHOTOMETRIC = (".photometric.blur", ".photometric.enhance", ".photometric.noise")
-_OTHERS = "it holds other perturbers: name one of theirs"
 
 
 class NrtkLibrary(TransformLibrary):
@@ -25,11 +31,7 @@ class NrtkLibrary(TransformLibrary):
     packages: ClassVar[tuple[str, ...]] = ("nrtk", "scikit-image", "pillow", "opencv-python", "scipy", "albumentations")
     chance: ClassVar[str] = "probability"
     reserved: ClassVar[frozenset[str]] = TransformLibrary.reserved | {"is_static"}
-    refused: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("AlbumentationsPerturber", "ComposePerturber"), _OTHERS),
-        **dict.fromkeys(("RandomCropPerturber", "RandomScalePerturber"), "it changes the size of the picture"),
-        "RandomTranslationPerturber": "it moves the picture by up to its whole size, which no argument limits",
-    }
+    refused: ClassVar[Mapping[str, str]] = refused_classes("nrtk")
 
     def candidates(self) -> Iterator[type]:
         """Yield the perturbers whose own requirements are installed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self, cast
 
@@ -12,7 +13,7 @@ from pydantic import Field, model_validator
 
 from medtest.core.cases import Effect, FollowUp, Params, PreparedSeed
 from medtest.core.errors import LesionInvisible
-from medtest.core.plugins import WrongSetting, wrong_settings
+from medtest.core.plugins import WrongSetting, wrong_at, wrong_settings
 from medtest.core.tasks.base import task_of
 from medtest.preparation.visibility import is_below_floors, source_visibility, visibility
 from medtest.relations.base import BY_SEVERITY, Relation, RelationSettings
@@ -20,7 +21,7 @@ from medtest.relations.levels import number
 from medtest.relations.perturb.library import Companions, Moves
 from medtest.relations.perturb.movement import coordinates, effect_of
 from medtest.relations.perturb.rehearsal import rehearse
-from medtest.relations.perturb.transform import WrongTransform, transform_of
+from medtest.relations.perturb.transform import transform_of
 
 
 class PerturbSettings(RelationSettings):
@@ -50,13 +51,10 @@ class PerturbSettings(RelationSettings):
     def _check_transform(self) -> Self:
         low = [severity for severity in self.levels if severity < 1]
         if low:
-            raise wrong_settings([WrongSetting(key=("levels",), allowed=f"severities from 1; not {low[0]}")])
+            raise wrong_at("levels", f"severities from 1; not {low[0]}")
         if len(set(self.severities)) != len(self.severities):
-            raise wrong_settings([WrongSetting(key=("severities",), allowed="each severity once")])
-        try:
-            transform = transform_of(self.transform)
-        except WrongTransform as error:
-            raise wrong_settings([error.wrong]) from error
+            raise wrong_at("severities", "each severity once")
+        transform = transform_of(self.transform)
         wrong: list[WrongSetting] = []
         for severity in self.severities:
             problems = list(transform.mistakes(self.arguments(severity)))
@@ -76,13 +74,7 @@ class PerturbSettings(RelationSettings):
         place = ("params",) if shared else ("levels", str(severity))
         if not mistake.key and not self.levels[severity]:
             place = ("params",) if self.params else ("transform",)
-        return WrongSetting(
-            key=(*place, *mistake.key),
-            allowed=mistake.allowed,
-            found=mistake.found,
-            nearest=mistake.nearest,
-            fix=mistake.fix,
-        )
+        return replace(mistake, key=(*place, *mistake.key))
 
     def arguments(self, severity: int) -> dict[str, Any]:
         """Return the stated arguments of a severity."""

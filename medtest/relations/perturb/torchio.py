@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.core.deferred import torch
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, parameters_of
+from medtest.relations.perturb.library import (
+    Companions,
+    Moves,
+    TransformLibrary,
+    classes_of,
+    parameters_of,
+    refused_classes,
+)
 from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import float_planes, pixels, seeded_torch, share_levels
-
-_SIZE = "it changes the size of the picture"
-_SPACE = "it places volumes in a patient's space"
-_OTHERS = "it needs other transforms, volumes, files or code"
-_LABELS = "it makes pictures of labels"
 
 
 class TorchIOLibrary(TransformLibrary):
@@ -28,19 +30,7 @@ class TorchIOLibrary(TransformLibrary):
     module: ClassVar[str] = "torchio"
     extra: ClassVar[str] = "torchio"
     packages: ClassVar[tuple[str, ...]] = ("torchio", "torch", "SimpleITK")
-    refused: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("Crop", "CropOrPad", "EnsureShapeMultiple", "Pad", "Resample", "Resize", "Transpose"), _SIZE),
-        **dict.fromkeys(("CopyAffine", "ToCanonical", "ToOrientation", "ToReferenceSpace"), _SPACE),
-        **dict.fromkeys(("Mask", "HistogramStandardization", "MonaiAdapter", "OneOf", "PCA", "To"), _OTHERS),
-        **dict.fromkeys(("LabelsToImage", "RandomLabelsToImage"), _LABELS),
-        "AffineElasticDeformation": "its random form RandomAffineElasticDeformation takes plain data",
-        "ElasticDeformation": "its random form RandomElasticDeformation takes plain data",
-        "Noise": "its random form RandomNoise takes plain data",
-        "Motion": "its random form RandomMotion takes plain data",
-        **dict.fromkeys(("RandomSwap", "Swap"), "it takes pictures to pieces"),
-        "ZNormalization": "it changes the range of the numbers, not the picture",
-        "Spike": "its random form RandomSpike takes plain data",
-    }
+    refused: ClassVar[Mapping[str, str]] = refused_classes("torchio")
 
     def candidates(self) -> Iterator[type]:
         """Yield the transforms of intensity and space."""

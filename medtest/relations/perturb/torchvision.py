@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image
 from medtest.core.deferred import torch
-from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of
+from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, classes_of, refused_classes
 from medtest.relations.perturb.movement import coordinate_planes
 from medtest.relations.perturb.values import pixels, planes, seeded_torch
 
-_SIZE = "it changes the size of the picture"
-_CONTENTS = "it needs other transforms, pictures, tensors or code"
 _PACKAGE = "torchvision.transforms.v2."
 _MODULES = ("_augment", "_auto_augment", "_color", "_geometry")
 
@@ -25,12 +23,7 @@ class TorchvisionLibrary(TransformLibrary):
 
     module: ClassVar[str] = "torchvision.transforms.v2"
     packages: ClassVar[tuple[str, ...]] = ("torchvision", "torch")
-    refused: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("CenterCrop", "FiveCrop", "Pad", "RandomCrop", "RandomIoUCrop", "RandomResize"), _SIZE),
-        **dict.fromkeys(("RandomResizedCrop", "RandomShortestSize", "RandomZoomOut", "Resize", "ScaleJitter"), _SIZE),
-        **dict.fromkeys(("TenCrop",), _SIZE),
-        **dict.fromkeys(("CutMix", "LinearTransformation", "MixUp"), _CONTENTS),
-    }
+    refused: ClassVar[Mapping[str, str]] = refused_classes("torchvision")
 
     def candidates(self) -> Iterator[type]:
         """Yield the transforms of pictures."""

@@ -9,11 +9,12 @@ from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
 
 from medtest.core.cases import Image
-from medtest.core.errors import MedtestError, nearest_name
-from medtest.core.plugins import WrongSetting
-from medtest.relations.perturb.arguments import checked_arguments
+from medtest.core.errors import nearest_name
+from medtest.core.plugins import WrongSetting, wrong_settings
+from medtest.relations.perturb.arguments import argument_types, checked_arguments
 from medtest.relations.perturb.library import Companions, Moves, TransformLibrary, library_names, library_of
 from medtest.relations.perturb.values import as_picture
 
@@ -101,8 +102,6 @@ def transforms_of(library: TransformLibrary) -> tuple[Mapping[str, type], Mappin
 
 def _unsafe(library: TransformLibrary, kind: type) -> str:
     """Return the reason why plain data cannot create a class; "" if they can."""
-    from medtest.relations.perturb.arguments import argument_types
-
     arguments = argument_types(library, kind)
     blocked = [name for name in arguments.required if name in arguments.closed and name not in library.reserved]
     return f"its argument {blocked[0]} cannot be plain data" if blocked else ""
@@ -113,47 +112,37 @@ def transform_of(text: str) -> Transform:
     """Return the transform that a suite names.
 
     Raises:
-        WrongTransform: The library is unknown, missing or refused, or it has no such image transform.
+        PydanticCustomError: The library is unknown, missing or refused, or it has no such image transform.
     """
     prefix, _, name = text.partition(".")
     libraries = library_names()
     if prefix not in libraries or not name:
-        if prefix.lower() in ("albumentationsx",):
-            raise WrongTransform("a class of albumentations 2.0.8 (MIT)", fix="AlbumentationsX is under the AGPL-3.0")
+        if prefix.lower() == "albumentationsx":
+            raise _wrong("a class of albumentations 2.0.8 (MIT)", fix="AlbumentationsX is under the AGPL-3.0")
         nearest = nearest_name(prefix, libraries)
-        raise WrongTransform(
+        raise _wrong(
             ", ".join(f"{library}.CLASS" for library in libraries),
             nearest=nearest and f"{nearest}.{name or 'CLASS'}",
         )
     library = library_of(prefix)
     reason, fix = library.problem()
     if reason:
-        raise WrongTransform(f"a class of {prefix}, but {reason}", fix=fix)
+        raise _wrong(f"a class of {prefix}, but {reason}", fix=fix)
     try:
         allowed, refused = transforms_of(library)
     except ImportError as error:
-        raise WrongTransform(f"a class of {prefix}, which cannot be imported: {error}") from error
+        raise _wrong(f"a class of {prefix}, which cannot be imported: {error}") from error
     if name in refused:
-        raise WrongTransform(f"another class of {prefix}: {name} is refused, for {refused[name]}")
+        raise _wrong(f"another class of {prefix}: {name} is refused, for {refused[name]}")
     if name not in allowed:
         nearest = nearest_name(name, allowed)
         near = sorted(allowed, key=lambda other: (other[:3] != name[:3], other))[:_NAMED]
-        raise WrongTransform(
+        raise _wrong(
             f"{len(allowed)} classes of {prefix}, such as {', '.join(near)} (docs/other-libraries.md lists them)",
             nearest=nearest and f"{prefix}.{nearest}",
         )
     return Transform(library=library, kind=allowed[name])
 
 
-class WrongTransform(MedtestError):
-    """Name of a transform that cannot be used.
-
-    Args:
-        allowed: What is allowed.
-        nearest: The nearest name.
-        fix: One sentence that explains the correction.
-    """
-
-    def __init__(self, allowed: str, *, nearest: str | None = None, fix: str = "") -> None:
-        super().__init__(f"{allowed}{f' ({fix})' if fix else ''}")
-        self.wrong = WrongSetting(key=("transform",), allowed=allowed, nearest=nearest, fix=fix)
+def _wrong(allowed: str, *, nearest: str | None = None, fix: str = "") -> PydanticCustomError:
+    return wrong_settings([WrongSetting(key=("transform",), allowed=allowed, nearest=nearest, fix=fix)])
