@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, Mask, PreparedSeed
+from medtest.core.kept import per_seed
 from medtest.core.oracles.moves import moved_points
 from medtest.core.portable import portable_opencv
 from medtest.preparation.colour_difference import colour_differences, lab_colours
@@ -118,12 +119,11 @@ class _Outlines:
         return round(min(values), 4) if values else None
 
 
+@per_seed
 def source_visibility(seed: PreparedSeed) -> float | None:
     """Return the visibility of a seed's lesions, rounded to four decimals; None without lesion or outline in view."""
     outlines = _outlines(seed)
-    if outlines is None:
-        return None
-    return seed.memo("visibility.source", lambda: outlines.visibility(outlines.colours))
+    return None if outlines is None else outlines.visibility(outlines.colours)
 
 
 def visibility(seed: PreparedSeed, image: Image, effect: Effect = Effect()) -> float | None:  # noqa: B008 - frozen
@@ -200,8 +200,8 @@ def burns_lesion_out(seed: PreparedSeed, recolour: Callable[[Image], Image]) -> 
     """
     if seed.asks:
         return False
-    lesions = seed.memo("visibility.lesion_colours", lambda: _lesion_colours(seed))
-    return any(np.count_nonzero(_clipped(recolour(colours))) > LESION_CLIPPED * area for colours, area in lesions)
+    clipped = ((np.count_nonzero(_clipped(recolour(colours))), area) for colours, area in _lesion_colours(seed))
+    return any(count > LESION_CLIPPED * area for count, area in clipped)
 
 
 def lesion_diameter(seed: PreparedSeed) -> float | None:
@@ -210,27 +210,25 @@ def lesion_diameter(seed: PreparedSeed) -> float | None:
     return 2.0 * math.sqrt(min(areas) / math.pi) if areas else None
 
 
+@per_seed
 def _regions(seed: PreparedSeed) -> list[Mask]:
-    """Return the seed's lesions as separate masks, largest first; cached."""
-
-    def separate() -> list[Mask]:
-        if seed.mask is None or seed.image.dtype != np.uint8 or seed.image.ndim != 3:
-            return []
-        window = _window(seed.mask, pad=0)
-        part = np.ascontiguousarray(seed.mask[window]).view(np.uint8)
-        if not part.size:
-            return []
-        _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
-        areas = stats[1:, cv2.CC_STAT_AREA]
-        order = np.argsort(-areas, kind="stable")[:MOST_LESIONS]
-        regions = [np.zeros_like(seed.mask) for index in order if areas[index] >= SMALLEST_LESION]
-        for region, index in zip(regions, order, strict=False):
-            region[window] = labels == index + 1
-        return regions
-
-    return seed.memo("visibility.regions", separate)
+    """Return the seed's lesions as separate masks, largest first."""
+    if seed.mask is None or seed.image.dtype != np.uint8 or seed.image.ndim != 3:
+        return []
+    window = _window(seed.mask, pad=0)
+    part = np.ascontiguousarray(seed.mask[window]).view(np.uint8)
+    if not part.size:
+        return []
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(part, connectivity=8)
+    areas = stats[1:, cv2.CC_STAT_AREA]
+    order = np.argsort(-areas, kind="stable")[:MOST_LESIONS]
+    regions = [np.zeros_like(seed.mask) for index in order if areas[index] >= SMALLEST_LESION]
+    for region, index in zip(regions, order, strict=False):
+        region[window] = labels == index + 1
+    return regions
 
 
+@per_seed
 def _lesion_colours(seed: PreparedSeed) -> list[tuple[Image, int]]:
     """Return the colours of each lesion's pixels that are not clipped, uint8 N×1×3, and the lesion's area."""
     lesions = []
@@ -247,29 +245,24 @@ def _clipped(colours: Image) -> NDArray[np.uint8]:
     return np.asarray(cv2.inRange(colours, (CLIPPED,) * 3, (255, 255, 255)), np.uint8)
 
 
+@per_seed
 def _outlines(seed: PreparedSeed) -> _Outlines | None:
-    """Return the bands of a seed's lesions; None without lesion or outline in view; cached."""
-
-    def measure() -> _Outlines | None:
-        with portable_opencv():
-            lesions = [lesion for region in _regions(seed) if (lesion := _bands(seed, region)) is not None]
-        if not lesions:
-            return None
-        sectors = [
-            *(part for lesion in lesions for part in lesion[0]),
-            *(part for lesion in lesions for part in lesion[1]),
-        ]
-        pixels = np.concatenate([rows * seed.width + columns for rows, columns in sectors])
-        colours = _taken(seed.image, pixels)
-        return _Outlines(
-            pixels=pixels,
-            lesions=tuple(np.cumsum([0, *(len(lesion[0]) for lesion in lesions)]).tolist()),
-            noise=tuple(lesion[2] for lesion in lesions),
-            colours=colours,
-            steps=_steps(colours, None)[0],
-        )
-
-    return seed.memo("visibility.outlines", measure)
+    """Return the bands of a seed's lesions; None without lesion or outline in view."""
+    with portable_opencv():
+        lesions = [lesion for region in _regions(seed) if (lesion := _bands(seed, region)) is not None]
+    if not lesions:
+        return None
+    sectors = [part for lesion in lesions for part in lesion[0]]
+    sectors += [part for lesion in lesions for part in lesion[1]]
+    pixels = np.concatenate([rows * seed.width + columns for rows, columns in sectors])
+    colours = _taken(seed.image, pixels)
+    return _Outlines(
+        pixels=pixels,
+        lesions=tuple(np.cumsum([0, *(len(lesion[0]) for lesion in lesions)]).tolist()),
+        noise=tuple(lesion[2] for lesion in lesions),
+        colours=colours,
+        steps=_steps(colours, None)[0],
+    )
 
 
 def _taken(image: Image, pixels: Integers) -> Image:

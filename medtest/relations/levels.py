@@ -1,14 +1,13 @@
-"""Severity levels as data: levels, the check that they increase, published ranges, and what levels of a seed share."""
+"""Severity levels as data: levels, the check that they increase, and published ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from medtest.core.cases import Params, PreparedSeed
+from medtest.core.cases import Params
 from medtest.core.plugins import PartSettings, wrong_at
 from medtest.relations.base import PUBLISHED_SEVERITY, RelationSettings
 
@@ -27,7 +26,6 @@ class Level(PartSettings):
 
 
 L = TypeVar("L", bound=Level)
-T = TypeVar("T")
 
 
 class LeveledSettings(RelationSettings, Generic[L]):
@@ -101,15 +99,6 @@ class RangedSettings(LeveledSettings[L], Generic[L]):
             return self.levels[severity]
         kind = type(next(iter(self.levels.values())))
         return cast(L, kind.model_construct(**cast(PublishedRanges, self.published).draw(rng)))
-
-
-def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], T]) -> T:
-    """Return the value of a key, cached with the seed; only the last value under a name is kept."""
-    cache: dict[Hashable, T] = seed.memo(name, dict)
-    if key not in cache:
-        cache.clear()
-        cache[key] = make()
-    return cache[key]
 
 
 def noise_seed(rng: np.random.Generator) -> int:

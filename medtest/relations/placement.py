@@ -1,6 +1,6 @@
 """Free positions on an image: outside the lesion with a margin, outside the black frame.
 
-Shared by relations that paste or print. Values that depend only on the seed are cached (:meth:`PreparedSeed.memo`);
+Shared by relations that paste or print. Values that depend only on the seed are kept with it;
 finding free positions is one pass over an integral image for any object size. A system's prediction is never used, so
 follow-ups are the same for all systems.
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.portable import exp
 
 CENTRAL_FRACTION = 0.6
@@ -30,23 +31,29 @@ Corner: TypeAlias = tuple[int, int]
 Box: TypeAlias = tuple[int, int, int, int]
 
 
+@per_seed
 def field_box(seed: PreparedSeed) -> Box:
     """Return the field of view's bounding box as (top, left, bottom, right), the last two exclusive.
 
     Raises:
         NotApplicable: The whole image is black frame.
     """
-    return seed.memo("placement.field_box", lambda: _bounding_box(~seed.frame))
+    rows, columns = np.flatnonzero(~seed.frame.all(axis=1)), np.flatnonzero(~seed.frame.all(axis=0))
+    if rows.size == 0:
+        raise NotApplicable("no field of view: the whole image is black frame")
+    return int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1
 
 
+@per_seed
 def lesion_distance(seed: PreparedSeed) -> NDArray[np.float32] | None:
     """Return each pixel's distance to the nearest lesion pixel, float32 H×W in pixels.
 
     None if the seed is unlabelled or its mask is empty.
     """
-    return seed.memo("placement.lesion_distance", lambda: distance_to(seed.mask))
+    return distance_to(seed.mask)
 
 
+@per_seed
 def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
     """Return the region to keep free for the lesion's sake, without the frame.
 
@@ -61,14 +68,21 @@ def keep_out(seed: PreparedSeed, *, margin: int) -> Mask:
     Returns:
         bool H×W, read-only, shared by all callers.
     """
-    return seed.memo(f"placement.keep_out.{margin}", lambda: _keep_out(seed, margin))
+    blocked = np.zeros(seed.frame.shape, dtype=np.bool_)
+    if seed.mask is None and seed.avoid is None:
+        blocked = _central_ellipse(seed)
+    else:
+        for distance in (lesion_distance(seed), distance_to(seed.avoid)):
+            if distance is not None:
+                blocked |= distance <= margin
+    blocked.flags.writeable = False
+    return blocked
 
 
+@per_seed
 def free_places(seed: PreparedSeed, *, margin: int) -> FreePlaces:
-    """Return the free positions on the field outside :func:`keep_out`, cached per seed and margin."""
-    return seed.memo(
-        f"placement.free_places.{margin}", lambda: FreePlaces(np.logical_or(keep_out(seed, margin=margin), seed.frame))
-    )
+    """Return the free positions on the field outside :func:`keep_out`, kept for every margin."""
+    return FreePlaces(np.logical_or(keep_out(seed, margin=margin), seed.frame))
 
 
 class FreePlaces:
@@ -192,13 +206,6 @@ def _nearness(shape: tuple[int, ...], step: int, near: tuple[float, float], spre
     return np.asarray(axes[0][:, None] * axes[1])
 
 
-def _bounding_box(mask: Mask) -> Box:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    if rows.size == 0:
-        raise NotApplicable("no field of view: the whole image is black frame")
-    return int(rows[0]), int(columns[0]), int(rows[-1]) + 1, int(columns[-1]) + 1
-
-
 def distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
     """Return each pixel's distance in pixels to the nearest True one, float32 H×W read-only; None without any."""
     if mask is None or not mask.any():
@@ -211,18 +218,6 @@ def distance_to(mask: Mask | None) -> NDArray[np.float32] | None:
     distance = squares.astype(np.float32, copy=False)
     distance.flags.writeable = False
     return distance
-
-
-def _keep_out(seed: PreparedSeed, margin: int) -> Mask:
-    blocked = np.zeros(seed.frame.shape, dtype=np.bool_)
-    if seed.mask is None and seed.avoid is None:
-        blocked = _central_ellipse(seed)
-    else:
-        for distance in (lesion_distance(seed), distance_to(seed.avoid)):
-            if distance is not None:
-                blocked |= distance <= margin
-    blocked.flags.writeable = False
-    return blocked
 
 
 def _central_ellipse(seed: PreparedSeed) -> Mask:

@@ -15,10 +15,9 @@ import numpy as np
 
 from medtest.core.cases import Address, FollowUp, ImageSpec, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.tasks.base import task_of
 from medtest.relations.base import Relation
-
-_MEMO = "medtest.relations.series:rgb"
 
 
 def follow_up(relation: Relation, seed: PreparedSeed, address: Address, suite_seed: int) -> FollowUp:
@@ -54,7 +53,7 @@ def on_any_image(relation: Relation, seed: PreparedSeed, make: Callable[[Prepare
         raise NotApplicable(f"it changes 8-bit pictures; this image is {image.dtype} with the axes {seed.spec.axes}")
     if seed.spec.axes == "yxc":
         return make(seed)
-    result = make(seed.memo(_MEMO, lambda: _coloured(seed)))
+    result = make(_coloured(seed))
     return replace(result, image=cv2.cvtColor(result.image, cv2.COLOR_RGB2GRAY))
 
 
@@ -66,6 +65,7 @@ def _make_follow_up(relation: Relation, seed: PreparedSeed, address: Address, su
     return relation.apply(seed, relation.sample_frame(seed, address.severity, address.frame, rng, sequence))
 
 
+@per_seed
 def _coloured(seed: PreparedSeed) -> PreparedSeed:
     """Return a grey seed as RGB with three equal colours, with its own frame and grey mask."""
     from medtest.preparation.frame import fit_field

@@ -15,8 +15,9 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import last_of, per_seed
 from medtest.relations.base import Relation
-from medtest.relations.levels import Level, LeveledSettings, last_of, noise_seed, number
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 from medtest.relations.placement import distance_to, grid_shares, keep_out, lesion_distance
 
 Placement: TypeAlias = Literal["beside", "far", "on"]
@@ -46,9 +47,7 @@ class CirclePlaces:
         self.near = NEAR * seed.height
         self.placement = placement
         self.taken: list[Circle] = []
-        self.rows, self.columns, self.room, self.distance = seed.memo(
-            f"circles.{placement}.{margin}", lambda: _candidates(seed, placement, margin)
-        )
+        self.rows, self.columns, self.room, self.distance = _candidates(seed, placement, margin)
         self._clear = np.full(self.rows.shape, np.inf, np.float32)
 
     def draw(
@@ -87,6 +86,7 @@ class CirclePlaces:
         return np.asarray(np.sqrt(across * across + down * down) - np.float32(APART * radius), np.float32)
 
 
+@per_seed
 def _candidates(
     seed: PreparedSeed, placement: Placement, margin: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], NDArray[np.float32] | None]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.kept import per_seed
 from medtest.core.plugins import PartSettings
 from medtest.preparation.visibility import burns_lesion_out
 from medtest.relations.base import PUBLISHED_SEVERITY
@@ -67,13 +68,10 @@ def gains_matrix(gains: tuple[float, float, float]) -> NDArray[np.float32]:
     return np.hstack([np.diag(gains), np.full((3, 1), ROUNDING)]).astype(np.float32)
 
 
+@per_seed
 def mean_luma(seed: PreparedSeed) -> float:
-    """Return the mean luma of the whole image, including the frame as in torchvision, in grey levels; cached."""
-
-    def measured() -> float:
-        return float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
-
-    return seed.memo("lighting.mean_luma", measured)
+    """Return the mean luma of the whole image, including the frame as in torchvision, in grey levels."""
+    return float(sum(map(operator.mul, cv2.mean(seed.image)[:3], LUMA.tolist())))
 
 
 class ExposureLevel(Level):

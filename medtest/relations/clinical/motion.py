@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.kept import per_seed
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
@@ -165,16 +166,12 @@ def add_noise(image: Image, *, std: float, noise_seed: int) -> Image:
     return noisy
 
 
+@per_seed
 def frame_filled(seed: PreparedSeed) -> Image:
     """Return the image with the rim of the frame, as wide as the widest kernel's reach, filled from the field.
 
-    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it. Cached per seed; uint8
-    H×W×3, read-only.
+    Each pixel of the rim gets the mean of the field pixels in the largest kernel around it; uint8 H×W×3, read-only.
     """
-    return seed.memo("motion.frame_filled", lambda: _fill_frame(seed))
-
-
-def _fill_frame(seed: PreparedSeed) -> Image:
     if not seed.frame.any():
         return seed.image
     side = (LARGEST_KERNEL, LARGEST_KERNEL)

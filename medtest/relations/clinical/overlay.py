@@ -12,6 +12,7 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.relations.base import Relation
 from medtest.relations.clinical.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
@@ -178,12 +179,10 @@ def _extent(lines: list[str], height: int) -> tuple[int, int]:
     return len(lines) * height + 2 * RIM, max(line_width(line, height) for line in lines) + 2 * RIM
 
 
+@per_seed
 def _places(seed: PreparedSeed, margin: int, *, frame_only: bool) -> FreePlaces:
-    def make() -> FreePlaces:
-        blocked = keep_out(seed, margin=margin)
-        return FreePlaces(np.logical_or(blocked, ~seed.frame) if frame_only else blocked)
-
-    return seed.memo(f"overlay.places.{margin}.{frame_only}", make)
+    blocked = keep_out(seed, margin=margin)
+    return FreePlaces(np.logical_or(blocked, ~seed.frame) if frame_only else blocked)
 
 
 def _print_block(image: Image, block: TextBlock, height: int, ink: Any, touched: NDArray[np.uint8]) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.portable import exp, key_generator
 from medtest.relations.objects.scene import COARSE, WHITE_FROM, SceneEstimate, channel_limits, scene_of
 
@@ -75,7 +76,7 @@ def draw_ladder(seed: PreparedSeed, rng: np.random.Generator, radius: float) -> 
         NotApplicable: The field faces the lamp nowhere.
     """
     scene = scene_of(seed)
-    totals = seed.memo("reflections.facing", lambda: _facing(seed, scene))
+    totals = _facing(seed)
     whole = int(totals[-1])
     if whole == 0:
         raise NotApplicable("the field faces the lamp nowhere")
@@ -105,8 +106,10 @@ def draw_ladder(seed: PreparedSeed, rng: np.random.Generator, radius: float) -> 
     return np.round(spots[_lit(totals, scene, x / scale_x, y / scale_y)], 2)
 
 
-def _facing(seed: PreparedSeed, scene: SceneEstimate) -> NDArray[np.int64]:
+@per_seed
+def _facing(seed: PreparedSeed) -> NDArray[np.int64]:
     """Return cumulated weights of the work cells: light, ridges, off the rim, off text and off what shines already."""
+    scene = scene_of(seed)
     rows, columns = scene.shape
     light = np.clip(scene.light, 0.0, 1.7)
     weight = light * light * light * np.clip(np.float32(0.25) - np.float32(1.6) * scene.valley, 0.02, 1.0)

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from medtest.core.cases import FollowUp, Image, Mask, Params, PreparedSeed
+from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import last_of, per_seed
 from medtest.core.portable import power
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.clinical.reflections import as_spots, draw_ladder, shine
-from medtest.relations.levels import Level, PublishedRanges, RangedSettings, last_of, noise_seed, number
+from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number
 
 EPSILON = 1e-3
 """ε of equation 1 in pixels, which keeps the axes above zero."""
@@ -159,8 +160,9 @@ def _ladder(seed: PreparedSeed, number: int, bound: float, most: int) -> NDArray
     return last_of(seed, "specularity.ladder", (number, bound, most), make)
 
 
+@per_seed
 def bright_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
-    """Find the shiny places of the field, strongest first, at most eight; cached per seed.
+    """Find the shiny places of the field, strongest first, at most eight.
 
     Float64 N×4: column and row of a centre, and root mean square distance of its pixels from there, all in pixels, and
     its share of the image's bright pixels.
@@ -172,10 +174,6 @@ def bright_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
     Raises:
         NotApplicable: The image has no field of view.
     """
-    return seed.memo("specularity.clusters", lambda: _find_clusters(seed))
-
-
-def _find_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
     step = max(1.0, max(seed.height, seed.width) / COARSE_SIDE)
     size = (max(1, round(seed.width / step)), max(1, round(seed.height / step)))
     white = cv2.resize(seed.image, size, interpolation=cv2.INTER_AREA).min(axis=2)
@@ -203,8 +201,10 @@ def _find_clusters(seed: PreparedSeed) -> NDArray[np.float64]:
     return np.array(clusters)
 
 
-def _find_lesions(mask: Mask | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+@per_seed
+def _lesions(seed: PreparedSeed) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return bounding boxes (left, top, right, bottom) and pixel counts of the lesions, largest first."""
+    mask = seed.mask
     if mask is None or not mask.any():
         return np.zeros((0, 4)), np.zeros(0)
     left, top, width, height = cv2.boundingRect(mask.view(np.uint8))
@@ -246,7 +246,7 @@ def _accept(seed: PreparedSeed, centres: NDArray[Any], axes: NDArray[Any], count
     columns, rows = np.rint(centres).astype(int).T
     inside = (columns >= 0) & (columns < seed.width) & (rows >= 0) & (rows < seed.height)
     inside[inside] = ~seed.frame[rows[inside], columns[inside]]
-    lesions, areas = seed.memo("specularity.lesions", lambda: _find_lesions(seed.mask))
+    lesions, areas = _lesions(seed)
     reach = axes.max(axis=1, keepdims=True)
     boxes = np.concatenate([centres - reach, centres + reach], axis=1)
     # The overlap of the boxes is an upper bound of the covered lesion area.

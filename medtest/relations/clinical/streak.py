@@ -17,6 +17,7 @@ from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.portable import power
 from medtest.preparation.visibility import lesion_diameter
 from medtest.relations.base import Relation
@@ -125,15 +126,12 @@ def _grey_levels() -> NDArray[np.uint8]:
     return np.rint(255.0 * power(np.arange(_STEPS) / (_STEPS - 1), 1.0 / GAMMA)).astype(np.uint8)
 
 
+@per_seed
 def _light_of_field(seed: PreparedSeed) -> NDArray[np.float32]:
-    """Return the linear light of the field, float32 H×W×3, 0 on the frame; cached."""
-
-    def make() -> NDArray[np.float32]:
-        light = np.take(_linear(), seed.image)
-        light[seed.frame] = 0.0
-        return light
-
-    return seed.memo("streak.light", make)
+    """Return the linear light of the field, float32 H×W×3, 0 on the frame."""
+    light = np.take(_linear(), seed.image)
+    light[seed.frame] = 0.0
+    return light
 
 
 def _to_grey_levels(light: NDArray[np.float32]) -> Image:

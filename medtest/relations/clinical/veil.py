@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.kept import last_of, per_seed
 from medtest.core.portable import exp
 from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
-from medtest.relations.levels import Level, LeveledSettings, last_of, noise_seed, number
+from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 
 PATH = (0.5, 1.5)
 """Shortest and longest path ℓ; the mean is 1."""
@@ -169,15 +170,12 @@ def _rim(height: int, width: int) -> NDArray[np.uint8]:
 Planes: TypeAlias = tuple[list[NDArray[np.uint16]], list[NDArray[np.uint16]]]
 
 
+@per_seed
 def _planes(seed: PreparedSeed, sigma: float) -> Planes:
-    """Return the channels of the image and of the image without fine detail, uint16 H×W each; cached."""
-
-    def make() -> Planes:
-        pictures = seed.image, _without_detail(seed, sigma)
-        sharp, soft = ([plane.astype(np.uint16) for plane in cv2.split(picture)] for picture in pictures)
-        return sharp, soft
-
-    return seed.memo(f"veil.planes.{sigma:.3f}", make)
+    """Return the channels of the image and of the image without fine detail, uint16 H×W each."""
+    pictures = seed.image, _without_detail(seed, sigma)
+    sharp, soft = ([plane.astype(np.uint16) for plane in cv2.split(picture)] for picture in pictures)
+    return sharp, soft
 
 
 def _without_detail(seed: PreparedSeed, sigma: float) -> Image:

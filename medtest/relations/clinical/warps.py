@@ -17,6 +17,7 @@ from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.oracles.moves import moved_image
 from medtest.core.oracles.warps import warp_effect
 from medtest.relations.base import Relation
@@ -184,12 +185,9 @@ def _spline(points: Floats, size: int, axis: int) -> Floats:
     return np.asarray(total, dtype=np.float32)
 
 
+@per_seed
 def _taper(seed: PreparedSeed) -> NDArray[np.float32]:
     """Return the factor of displacements, float32 H×W: 0 on the black frame, 1 away from it."""
-    return seed.memo("warps.taper", lambda: _make_taper(seed))
-
-
-def _make_taper(seed: PreparedSeed) -> NDArray[np.float32]:
     if not seed.frame.any():
         return np.ones(seed.frame.shape, np.float32)
     inside = np.ascontiguousarray(~seed.frame).view(np.uint8)
@@ -198,12 +196,9 @@ def _make_taper(seed: PreparedSeed) -> NDArray[np.float32]:
     return np.asarray(share * share * (3.0 - 2.0 * share), dtype=np.float32)
 
 
+@per_seed
 def _unframed(seed: PreparedSeed) -> Image:
     """Return the image with the black frame replaced by the nearest pixels of the field."""
-    return seed.memo("warps.unframed", lambda: _make_unframed(seed))
-
-
-def _make_unframed(seed: PreparedSeed) -> Image:
     if not seed.frame.any() or seed.frame.all():
         return seed.image
     _, labels = cv2.distanceTransformWithLabels(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.kept import last_of
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, zoomed_layer
 from medtest.relations.corruptions.line_filter import motion_blur
-from medtest.relations.levels import Level, last_of, noise_seed, number
+from medtest.relations.levels import Level, noise_seed, number
 
 WHITE = 255.0
 _LAYER = ("mean", "std", "zoom", "threshold")

@@ -11,9 +11,10 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
+from medtest.core.kept import last_of
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
-from medtest.relations.levels import Level, last_of, noise_seed, number
+from medtest.relations.levels import Level, noise_seed, number
 
 WATER = (175.0, 238.0, 238.0)
 """Pale turquoise in red, green and blue."""

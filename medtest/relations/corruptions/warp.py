@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, PreparedSeed
+from medtest.core.kept import per_seed
 from medtest.core.portable import product
 
 Matrix = NDArray[np.float64]
@@ -22,12 +23,9 @@ def wide_picture(seed: PreparedSeed) -> Image:
     return seed.image if seed.wide is None else seed.wide
 
 
+@per_seed
 def crop_corner(seed: PreparedSeed) -> tuple[int, int]:
     """Return row and column of the image's corner in the wide picture; (0, 0) without one."""
-    return seed.memo("corruptions.crop_corner", lambda: _find_corner(seed))
-
-
-def _find_corner(seed: PreparedSeed) -> tuple[int, int]:
     if seed.wide is None:
         return 0, 0
     spare = seed.wide.shape[0] - seed.height, seed.wide.shape[1] - seed.width

@@ -14,8 +14,9 @@ import numpy as np
 
 from medtest.core.cases import FollowUp, Mask, Params, PreparedSeed
 from medtest.core.errors import Mistake, NotApplicable, nearest_name
+from medtest.core.kept import last_of
 from medtest.relations.base import PUBLISHED_SEVERITY
-from medtest.relations.levels import last_of, number
+from medtest.relations.levels import number
 from medtest.relations.objects.library import BUNDLED
 from medtest.relations.objects.pasted import PastedInstrument
 from medtest.relations.objects.tools.drawing import draw

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import Mistake
+from medtest.core.kept import per_seed
 from medtest.core.plugins import TRUSTED, PartSettings
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
@@ -200,7 +201,7 @@ class _Objects(Relation):
         """
         image = seed.image.copy()
         placed = cast(Sequence[PlacedObject], params["objects"])
-        allow, shade = self._masks(seed)
+        allow, shade = _masks(seed, self._margin(seed), float(self.settings.grey_floor))
         distance = lesion_distance(seed)
         area, nearest = 0, float("inf")
         touched = np.zeros(image.shape[:2], np.uint8)
@@ -262,20 +263,17 @@ class _Objects(Relation):
     def _margin(self, seed: PreparedSeed) -> int:
         return round(float(self.settings.margin) * seed.height)
 
-    def _masks(self, seed: PreparedSeed) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Return the pasting mask and the shading of objects, both uint8 H×W×3, cached per seed."""
-        margin, floor = self._margin(seed), float(self.settings.grey_floor)
 
-        def make() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-            open_field = np.logical_not(np.logical_or(seed.frame, keep_out(seed, margin=margin)))
-            if seed.mask is not None:
-                open_field &= ~seed.mask
-            allow = open_field.view(np.uint8) * np.uint8(255)
-            light = floor + (1 - floor) * np.minimum(seed.grey / GREY_AT_MEAN, 1)
-            shade = np.where(open_field, np.round(255 * light), 0).astype(np.uint8)
-            return cv2.merge([allow] * 3).astype(np.uint8), cv2.merge([shade] * 3).astype(np.uint8)
-
-        return seed.memo(f"objects.masks.{margin}.{floor}", make)
+@per_seed
+def _masks(seed: PreparedSeed, margin: int, floor: float) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return the pasting mask and the shading of objects, both uint8 H×W×3."""
+    open_field = np.logical_not(np.logical_or(seed.frame, keep_out(seed, margin=margin)))
+    if seed.mask is not None:
+        open_field &= ~seed.mask
+    allow = open_field.view(np.uint8) * np.uint8(255)
+    light = floor + (1 - floor) * np.minimum(seed.grey / GREY_AT_MEAN, 1)
+    shade = np.where(open_field, np.round(255 * light), 0).astype(np.uint8)
+    return cv2.merge([allow] * 3).astype(np.uint8), cv2.merge([shade] * 3).astype(np.uint8)
 
 
 def _middle(item: PlacedObject, piece: Cutout, seed: PreparedSeed) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.core.portable import exp
 from medtest.relations.objects.cutouts import Variant, coarse, cutout, pose, size_factor, size_step, visible_box
 from medtest.relations.objects.library import ObjectInfo, ObjectLibrary
@@ -67,9 +68,10 @@ class FieldLook:
     pixels: int
 
 
+@per_seed
 def field_look(seed: PreparedSeed) -> FieldLook:
-    """Return the appearance of the seed's field, cached per seed."""
-    return seed.memo("objects.look", lambda: measure_field(seed.image, np.logical_not(seed.frame)))
+    """Return the appearance of the seed's field."""
+    return measure_field(seed.image, np.logical_not(seed.frame))
 
 
 def measure_field(image: NDArray[np.uint8], field: Mask) -> FieldLook:
@@ -250,6 +252,7 @@ class _Grid:
     blocked: NDArray[np.float32]
 
 
+@per_seed
 def _grid(seed: PreparedSeed, margin: int) -> _Grid:
     cell = max(4, max(seed.height, seed.width) // CELLS)
     rows, columns = -(-seed.height // cell), -(-seed.width // cell)
@@ -283,7 +286,7 @@ def place_instrument(
         NotApplicable: No instrument of this size fits outside the lesion.
     """
     look = field_look(seed)
-    grid = seed.memo(f"objects.grid.{options.margin}", lambda: _grid(seed, options.margin))
+    grid = _grid(seed, options.margin)
     order = _without_replacement(_chances(seed, library, infos), rng)
     for share, info, turn in _proposals(infos, order, options.turn, rng):
         target = share * area * look.pixels

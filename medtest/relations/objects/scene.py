@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
+from medtest.core.kept import per_seed
 from medtest.relations.objects.matter.around import LIMITS as LIGHT_LIMITS
 from medtest.relations.objects.matter.around import tissue_around
 from medtest.relations.objects.matter.noise_bank import tile
@@ -112,16 +113,13 @@ class SceneEstimate:
     radius: float
 
 
+@per_seed
 def scene_of(seed: PreparedSeed) -> SceneEstimate:
-    """Return the estimate of a seed's scene, cached per seed.
+    """Return the estimate of a seed's scene.
 
     Raises:
         NotApplicable: The image has no field of view.
     """
-    return seed.memo("scene", lambda: _estimate(seed))
-
-
-def _estimate(seed: PreparedSeed) -> SceneEstimate:
     longer = max(seed.height, seed.width)
     rows, columns = (
         COARSE * max(1, round(side * LONGER_SIDE / (COARSE * longer))) for side in (seed.height, seed.width)
