@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.realism.classifier import REPLICATES, Rows
-from medtest.realism.measures import STATISTICS, TURNS, Statistic
+from medtest.realism.measures import STATISTICS, TURNS, WITHOUT_TARGET
 from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import generator
 
@@ -45,7 +45,7 @@ class StatisticRow:
 
     Attributes:
         relation: Relation id.
-        statistic: The statistic.
+        statistic: Its column of tables.
         real_n: Real pictures that have it.
         real_groups: Their videos or patients.
         made_n: Made pictures that have it.
@@ -60,7 +60,7 @@ class StatisticRow:
     """
 
     relation: str
-    statistic: Statistic
+    statistic: str
     real_n: int
     real_groups: int
     made_n: int
@@ -77,6 +77,11 @@ class StatisticRow:
     def weak(self) -> bool:
         """True if there are too few real pictures to judge it."""
         return self.real_n < FEWEST_REAL
+
+    @property
+    def title(self) -> str:
+        """Readable name of the statistic with its unit."""
+        return STATISTICS[self.statistic]
 
     @property
     def median_inside(self) -> bool:
@@ -113,7 +118,7 @@ def compare(
     """
     real_values, made_values = _matrix(real), _matrix(made)
     for column, statistic in enumerate(STATISTICS):
-        if statistic.name in TURNS:
+        if statistic in TURNS:
             _unroll(real_values[:, column], made_values[:, column])
     groups = [np.unique([sample.group for sample in side], return_inverse=True) for side in (real, made)]
     rng = generator("realism", relation)
@@ -144,14 +149,14 @@ def compare(
                 inside_interval=(float(low[1, column]), float(high[1, column])),
                 ratio=float(whole[2, column]),
                 ratio_interval=(float(low[2, column]), float(high[2, column])),
-                target=statistic.target and statistic.name not in NO_TARGETS.get(part, ()),
+                target=statistic not in WITHOUT_TARGET and statistic not in NO_TARGETS.get(part, ()),
             )
         )
     return rows
 
 
 def _matrix(samples: Sequence[PictureStatistics]) -> Rows:
-    rows = [[sample.values[statistic.name] for statistic in STATISTICS] for sample in samples]
+    rows = [[sample.values[statistic] for statistic in STATISTICS] for sample in samples]
     return np.array(rows, np.float64).reshape(len(samples), len(STATISTICS))
 
 

@@ -51,21 +51,6 @@ class SourcePicture:
         return scaled(image, area, shape=self.shape)[1][0]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MadeArtefact:
-    """A made artefact.
-
-    Attributes:
-        address: Its case.
-        image: The follow-up in the shape of the source's file, uint8 H×W×3 RGB.
-        mask: The changed area, bool H×W.
-    """
-
-    address: Address
-    image: Image
-    mask: Mask
-
-
 class ArtefactMaker:
     """Seeds and relations of a suite.
 
@@ -143,15 +128,18 @@ class ArtefactMaker:
                 picked.setdefault(place, []).extend(cases[:each])
         return sorted(picked.items())
 
-    def make(self, scene: SourcePicture, cases: Sequence[Address]) -> Iterator[MadeArtefact]:
-        """Yield the artefacts of a seed; cases that a relation does not apply to are counted."""
+    def make(self, scene: SourcePicture, cases: Sequence[Address]) -> Iterator[tuple[Address, Image, Mask]]:
+        """Yield the artefacts of a seed; cases that a relation does not apply to are counted.
+
+        Each is its case, the follow-up in the shape of the source's file (uint8 H×W×3 RGB), and the changed area.
+        """
         for address in cases:
             made_case = self._making.make(scene.seed, address)
             if made_case.follow is None:
                 self.skipped[address.relation, address.severity] += 1
                 continue
             image = made_case.follow.image
-            yield MadeArtefact(address=address, image=scene.of(image), mask=scene.changed(image))
+            yield address, scene.of(image), scene.changed(image)
 
 
 def _turned(cases: Sequence[Address], place: int) -> list[Address]:

@@ -7,7 +7,7 @@ around an artefact is the ring from 5 to 32 pixels outside its outline. Colours 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import cv2
@@ -41,41 +41,28 @@ CONTACT = 6
 """Distance in pixels from the border of the field within which an artefact touches it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statistic:
-    """A number of an artefact.
-
-    Attributes:
-        name: Column of tables.
-        title: Readable name with its unit.
-        target: Whether made artefacts should have the values of real ones; area follows the levels instead.
-    """
-
-    name: str
-    title: str
-    target: bool = True
-
-
-STATISTICS: tuple[Statistic, ...] = (
-    Statistic(name="lightness_offset", title="L, inside minus around"),
-    Statistic(name="a_offset", title="a, inside minus around"),
-    Statistic(name="b_offset", title="b, inside minus around"),
-    Statistic(name="lightness_sd", title="sd of L inside"),
-    Statistic(name="a_sd", title="sd of a inside"),
-    Statistic(name="b_sd", title="sd of b inside"),
-    Statistic(name="gradient", title="mean gradient inside, L per px"),
-    Statistic(name="gradient_ratio", title="gradient, inside over around"),
-    Statistic(name="noise", title="noise inside (sd of fine L)"),
-    Statistic(name="noise_ratio", title="noise, inside over around"),
-    Statistic(name="highlights", title="highlights per 10,000 px inside"),
-    Statistic(name="rim_width", title="rim, 10 to 90 % width, px"),
-    Statistic(name="pieces", title="pieces"),
-    Statistic(name="largest", title="share of the largest piece"),
-    Statistic(name="solidity", title="solidity of the largest piece"),
-    Statistic(name="entry", title="entry, hours on the clock"),
-    Statistic(name="area", title="share of the field", target=False),
-)
-"""Statistics in the order of tables."""
+STATISTICS: Mapping[str, str] = {
+    "lightness_offset": "L, inside minus around",
+    "a_offset": "a, inside minus around",
+    "b_offset": "b, inside minus around",
+    "lightness_sd": "sd of L inside",
+    "a_sd": "sd of a inside",
+    "b_sd": "sd of b inside",
+    "gradient": "mean gradient inside, L per px",
+    "gradient_ratio": "gradient, inside over around",
+    "noise": "noise inside (sd of fine L)",
+    "noise_ratio": "noise, inside over around",
+    "highlights": "highlights per 10,000 px inside",
+    "rim_width": "rim, 10 to 90 % width, px",
+    "pieces": "pieces",
+    "largest": "share of the largest piece",
+    "solidity": "solidity of the largest piece",
+    "entry": "entry, hours on the clock",
+    "area": "share of the field",
+}
+"""Columns of tables with their readable names and units, in the order of tables."""
+WITHOUT_TARGET = ("area",)
+"""Statistics that follow the levels; made artefacts should have the values of real ones in the others."""
 TURNS = ("entry",)
 """Statistics on the clock face, in hours from 0 to 12: 12 and 0 are the same."""
 

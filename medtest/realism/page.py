@@ -57,7 +57,7 @@ def realism_html(result: Realism, command: str = "") -> str:
                     "groups": len({sample.group for sample in result.real[relation]}),
                     "made": len(result.made[relation]),
                     "rows": [
-                        _row(row.statistic.title, tables.statistic_cells(row))
+                        _row(row.title, tables.statistic_cells(row))
                         for row in result.statistics
                         if row.relation == relation
                     ],

@@ -159,12 +159,11 @@ def _measure_made(
     result: Realism,
 ) -> None:
     scene = maker.scene(place)
-    for artefact in maker.make(scene, cases):
-        relation = artefact.address.relation
-        values = measure(artefact.image, artefact.mask, scene.view)
+    for address, image, mask in maker.make(scene, cases):
+        relation, severity = address.relation, address.severity
+        values = measure(image, mask, scene.view)
         if values is None:
             continue
-        severity = artefact.address.severity
         result.made[relation].append(
             PictureStatistics(name=scene.name, group=scene.group, values=values, severity=severity)
         )
@@ -173,8 +172,8 @@ def _measure_made(
                 MADE,
                 scene.group,
                 generator("realism", "made", scene.name, relation, severity),
-                image=artefact.image,
-                mask=artefact.mask,
+                image=image,
+                mask=mask,
                 view=scene.view,
                 source=scene.image,
                 lesion=scene.lesion,

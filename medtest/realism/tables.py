@@ -60,7 +60,7 @@ def csv_tables(result: Realism) -> dict[str, list[Row]]:
         "pictures": [
             {"relation": relation, "side": side, "name": sample.name, "group": sample.group}
             | {"severity": sample.severity if side == "made" else None}
-            | {statistic.name: sample.values[statistic.name] for statistic in STATISTICS}
+            | {name: sample.values[name] for name in STATISTICS}
             for side, samples in (("real", result.real), ("made", result.made))
             for relation, own in samples.items()
             for sample in own
@@ -148,7 +148,7 @@ def number(value: float) -> str:
 def _statistic(row: StatisticRow) -> Row:
     return {
         "relation": row.relation,
-        "statistic": row.statistic.name,
+        "statistic": row.statistic,
         "real_n": row.real_n,
         "real_groups": row.real_groups,
         "made_n": row.made_n,

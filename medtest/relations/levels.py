@@ -31,6 +31,8 @@ L = TypeVar("L", bound=Level)
 class LeveledSettings(RelationSettings, Generic[L]):
     """Settings of a relation whose severities are defined in YAML.
 
+    ``LeveledSettings[ALevel]`` is written at the top of a module: inside a class it could not be pickled.
+
     Attributes:
         levels: Parameters by severity. Their scales must increase, and every chosen severity must be defined.
     """

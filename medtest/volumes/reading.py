@@ -8,7 +8,6 @@ never kept, and no message quotes a file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -24,19 +23,6 @@ NIFTI = (".nii.gz", ".nii")
 METAIMAGE = (".mhd", ".mha")
 SUFFIXES = (*NIFTI, *METAIMAGE)
 _READERS: dict[Kind, Any] = {"nifti": nifti, "metaimage": metaimage, "dicom": dicom_series}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Volume:
-    """Volume read from a file.
-
-    Attributes:
-        values: float32 D×H×W.
-        info: Its properties.
-    """
-
-    values: NDArray[np.float32]
-    info: VolumeInfo
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -59,8 +45,8 @@ def volume_info(path: Path) -> VolumeInfo:
     return properties
 
 
-def read_volume(path: Path) -> Volume:
-    """Return a volume's values after rescaling (Hounsfield units for CT).
+def read_volume(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
+    """Return a volume's values after rescaling (Hounsfield units for CT), float32 D×H×W, and its properties.
 
     Raises:
         BadFileError: The volume cannot be read; the message gives the reason.
@@ -71,7 +57,7 @@ def read_volume(path: Path) -> Volume:
         raise BadFileError("is too large for this machine's memory") from error
     if not np.isfinite(values).all():
         raise BadFileError("holds values that are not numbers")
-    return Volume(values=values, info=info)
+    return values, info
 
 
 def read_labels(path: Path, labels: Sequence[int] = ()) -> tuple[NDArray[np.bool_], VolumeInfo]:
@@ -80,9 +66,9 @@ def read_labels(path: Path, labels: Sequence[int] = ()) -> tuple[NDArray[np.bool
     Raises:
         BadFileError: The volume cannot be read; the message gives the reason.
     """
-    volume = read_volume(path)
-    rounded = np.rint(volume.values, out=volume.values)
-    return (np.isin(rounded, labels) if labels else rounded != 0), volume.info
+    values, info = read_volume(path)
+    rounded = np.rint(values, out=values)
+    return (np.isin(rounded, labels) if labels else rounded != 0), info
 
 
 def _reader(path: Path) -> Any:

@@ -16,7 +16,7 @@ def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> lis
         PictureStatistics(
             name=f"{number}",
             group=f"{number % groups if groups else number}",
-            values={s.name: values[s.name][number] if s.name in values else math.nan for s in STATISTICS},
+            values={name: values[name][number] if name in values else math.nan for name in STATISTICS},
         )
         for number in range(count)
     ]
@@ -24,7 +24,7 @@ def _samples(values: dict[str, list[float]], count: int, groups: int = 0) -> lis
 
 def _rows(real: dict[str, list[float]], drawn: dict[str, list[float]], part: str = "feces") -> dict[str, StatisticRow]:
     sides = [_samples(side, len(next(iter(side.values())))) for side in (real, drawn)]
-    return {row.statistic.name: row for row in compare("relation", part, *sides)}
+    return {row.statistic: row for row in compare("relation", part, *sides)}
 
 
 def test_figures_are_those_of_numpy():

@@ -50,7 +50,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Realism:
 def test_real_and_made_pictures_are_measured(result: Realism):
     assert len(result.real["feces"]) == 3
     assert 3 <= len(result.made["feces"]) + sum(result.skipped.values()) <= 6
-    rows = {row.statistic.name: row for row in result.statistics}
+    rows = {row.statistic: row for row in result.statistics}
     assert rows["lightness_offset"].real_n == 3
     assert rows["lightness_offset"].verdict == "weak"
     assert rows["rim_width"].real[1] == pytest.approx(2 * 1.2816 * 0.7 * 4, rel=0.3)  # 128 pixels shown as 512
@@ -67,7 +67,7 @@ def test_files_hold_the_figures_and_names_are_escaped(result: Realism, tmp_path:
     assert "<script" not in html
     assert "&lt;script&gt;" in html
     frame = pd.read_csv(tmp_path / "out" / "statistics.csv")
-    row = next(row for row in result.statistics if row.statistic.name == "noise")
+    row = next(row for row in result.statistics if row.statistic == "noise")
     assert frame.loc[frame["statistic"] == "noise", "made_median"].item() == pytest.approx(row.made[1], rel=1e-5)
     pictures = pd.read_csv(tmp_path / "out" / "pictures.csv")
     assert set(pictures["side"]) == {"real", "made"}
@@ -84,11 +84,11 @@ def test_severities_take_turns(tmp_path: Path):
 def test_the_changed_area_is_the_object(tmp_path: Path):
     maker = _maker(tmp_path)
     scenes = ((maker.scene(place), cases) for place, cases in maker.chosen(["feces"], 15))
-    scene, artefact = next((scene, artefact) for scene, cases in scenes for artefact in maker.make(scene, cases))
-    assert artefact.mask.any()
-    assert artefact.image.shape == scene.image.shape
-    far = np.abs(artefact.image.astype(int) - scene.image).max(axis=2)
-    assert far[artefact.mask].mean() > 10 * max(far[~artefact.mask].mean(), 0.1)
+    scene, (_, image, mask) = next((scene, made) for scene, cases in scenes for made in maker.make(scene, cases))
+    assert mask.any()
+    assert image.shape == scene.image.shape
+    far = np.abs(image.astype(int) - scene.image).max(axis=2)
+    assert far[mask].mean() > 10 * max(far[~mask].mean(), 0.1)
 
 
 def test_tissue_is_cut_off_the_lesion_and_its_twin_has_the_markers_colour(tmp_path: Path):

@@ -31,9 +31,9 @@ def balls(radii: list[float]) -> list[tuple[np.ndarray, tuple[float, float, floa
 
 @pytest.fixture(scope="module")
 def phantom() -> AbdomenPhantom:
-    liver = draw_liver(0, "livers", 4, 2.0)
+    coefficients, shift = draw_liver(0, "livers", 4, 2.0)
     return make_abdomen(
-        abdomen_rng(0, "livers", 4), liver.coefficients, shift=liver.shift, noise=abdomen_rng(0, "livers", 4, 0)
+        abdomen_rng(0, "livers", 4), coefficients, shift=shift, noise=abdomen_rng(0, "livers", 4, 0)
     )
 
 
@@ -186,11 +186,11 @@ def test_regions() -> None:
 @pytest.mark.parametrize("which", ["prior", "growing"])
 def test_memory_stays_below_six_volumes(which: str, prior: ShapePrior) -> None:
     """Peak of what NumPy allocates beside the volume itself, in float32 volumes of its size."""
-    liver = draw_liver(0, "livers", 4, 2.0)
+    coefficients, shift = draw_liver(0, "livers", 4, 2.0)
     large = make_abdomen(
         abdomen_rng(0, "livers", 4),
-        liver.coefficients,
-        shift=liver.shift,
+        coefficients,
+        shift=shift,
         shape=(144, 208, 288),
         spacing=(1.5, 1.25, 1.25),
     )

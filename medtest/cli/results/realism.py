@@ -65,7 +65,7 @@ def _print(result: Realism, console: Console) -> None:
     for relation in dict.fromkeys(row.relation for row in result.statistics):
         heads = ("n real/made", "real: quartiles", "made: quartiles", "inside 5-95 %", "IQR ratio", "target")
         rows = [row for row in result.statistics if row.relation == relation]
-        shown = [(row.statistic.title, *tables.statistic_cells(row)) for row in rows]
+        shown = [(row.title, *tables.statistic_cells(row)) for row in rows]
         _show(f"{relation}: real and made", heads, shown, tables.TARGETS["statistics"], console)
     patch_rows = [(row.relation, *tables.patch_cells(row)) for row in result.patches]
     areas = ("artefacts", "clean tissue", "gain", "patches", "made less real, in sd", "target")

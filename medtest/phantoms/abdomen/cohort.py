@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -15,19 +14,6 @@ from medtest.phantoms.abdomen.shapes import MODES, Field3, Grid3, fitted_liver
 from medtest.phantoms.abdomen.variability import Placement, StandardBox, Volume, mean_box
 
 Coefficients: TypeAlias = tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnLiver:
-    """Liver of a cohort.
-
-    Attributes:
-        coefficients: Its shape; see :mod:`medtest.phantoms.abdomen.shapes`.
-        shift: Displacement from its mean position: z, y, x in millimetres.
-    """
-
-    coefficients: Coefficients
-    shift: tuple[float, ...]
 
 
 MEASURE = Grid3(shape=(54, 52, 72), spacing=(4.0, 5.0, 5.0))
@@ -67,8 +53,8 @@ def box_of_training_livers() -> StandardBox:
 @lru_cache(maxsize=1024)
 def draw_liver(
     suite_seed: int, dataset: str, index: int, variability: float, placement: Placement = "centroid"
-) -> DrawnLiver:
-    """Return a liver of about the requested variability.
+) -> tuple[Coefficients, tuple[float, ...]]:
+    """Return shape and position of a liver of about the requested variability.
 
     A direction in the space of coefficients and a position in the body are drawn; starting from the mean liver, the
     direction is followed outwards until the variability is reached. Directions that do not reach it within 4.5 standard
@@ -81,6 +67,10 @@ def draw_liver(
         variability: Requested variability, per cent.
         placement: Placement of the standard box.
 
+    Returns:
+        The coefficients of its shape (:mod:`medtest.phantoms.abdomen.shapes`), and its displacement from the mean
+        position: z, y, x in millimetres.
+
     Raises:
         ValueError: No such shape was found.
     """
@@ -91,7 +81,7 @@ def draw_liver(
         shift = tuple(float(s) for s in np.clip(rng.standard_normal(3), -2, 2) * (5.0, 3.0, 4.0))
         amount = _reach(direction, shift, variability, box, placement)
         if amount is not None:
-            return DrawnLiver(coefficients=tuple(float(c) for c in direction * amount), shift=shift)
+            return tuple(float(c) for c in direction * amount), shift
     raise ValueError(f"no liver with a variability of {variability:.2f} % was found in {_MOST_ATTEMPTS} attempts")
 
 

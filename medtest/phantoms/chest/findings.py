@@ -44,22 +44,17 @@ def nothing_drawn(chest: Chest) -> Drawn:
     return Drawn(added=np.zeros(shape, np.float32), air=np.ones(shape, np.float32), markings=np.ones(shape, np.float32))
 
 
-def draw_findings(part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned]) -> Drawn:
-    """Draw every planned finding, each from its own random stream."""
-    drawn = nothing_drawn(chest)
-    add_findings(part, chest, plan, drawn)
-    return drawn
-
-
-def add_findings(
-    part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned], drawn: Drawn
-) -> None:
-    """Draw every planned finding beside those that are drawn already."""
+def draw_findings(
+    part: Callable[[str], np.random.Generator], chest: Chest, plan: dict[str, Planned], drawn: Drawn | None = None
+) -> Drawn:
+    """Draw every planned finding, each from its own random stream, beside those that are drawn already."""
+    drawn = nothing_drawn(chest) if drawn is None else drawn
     for name, planned in plan.items():
         if name in _DRAW:
             trace = _DRAW[name](part(name), chest, planned, drawn)
             if trace is not None:
                 drawn.traces[name] = {"strength": round(planned.strength, 3), **trace}
+    return drawn
 
 
 def _side(planned: Planned, *, paired: bool = False) -> str:

@@ -22,7 +22,7 @@ from medtest.phantoms.chest.anatomy import (
 )
 from medtest.phantoms.chest.devices import draw_devices
 from medtest.phantoms.chest.findings import Drawn, draw_findings
-from medtest.phantoms.chest.plan import Planned, apply_plan, plan_findings
+from medtest.phantoms.chest.plan import apply_plan, plan_findings
 from medtest.phantoms.classes import CHEST, CHEST_PREVALENCE
 from medtest.phantoms.drawing import blurred, grain, plane, portable_opencv, to_bytes
 from medtest.phantoms.fields import Field, as_field
@@ -70,16 +70,10 @@ def make(index: int, suite_seed: int, *, size: int = SIZE) -> LabelledPhantom:
     """
     check_request(index, size)
     with portable_opencv():
-        return _render(partial(stream, suite_seed, WHAT, index), size)
-
-
-def _render(part: Callable[[str], np.random.Generator], size: int) -> LabelledPhantom:
-    plan = plan_findings(part("findings"), CHEST_PREVALENCE)
-    return render(part, size, apply_plan(part("build"), draw_build(part("patient")), plan), partial(_drawn, part, plan))
-
-
-def _drawn(part: Callable[[str], np.random.Generator], plan: dict[str, Planned], chest: Chest) -> Drawn:
-    return draw_findings(part, chest, plan)
+        part = partial(stream, suite_seed, WHAT, index)
+        plan = plan_findings(part("findings"), CHEST_PREVALENCE)
+        build = apply_plan(part("build"), draw_build(part("patient")), plan)
+        return render(part, size, build, lambda chest: draw_findings(part, chest, plan))
 
 
 def render(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from medtest.phantoms.chest.anatomy import Build, Chest, draw_build
-from medtest.phantoms.chest.findings import Drawn, add_findings, add_opacity, nothing_drawn
+from medtest.phantoms.chest.findings import Drawn, add_opacity, draw_findings, nothing_drawn
 from medtest.phantoms.chest.generator import SIZE, render
 from medtest.phantoms.chest.plan import Planned, apply_plan
 from medtest.phantoms.drawing import portable_opencv
@@ -102,7 +102,7 @@ def _draw(
     drawn = nothing_drawn(chest)
     for plan, side in zip(plans, ("right", "left"), strict=True):
         before = dict(drawn.traces)
-        add_findings(lambda name, side=side: part(f"{name} {side}"), chest, plan, drawn)  # type: ignore[misc]
+        draw_findings(lambda name, side=side: part(f"{name} {side}"), chest, plan, drawn)  # type: ignore[misc]
         for name in plan.keys() & before.keys():
             drawn.traces[name] = {**drawn.traces[name], "side": "both"}  # type: ignore[dict-item]
     for number, finding in enumerate(findings):

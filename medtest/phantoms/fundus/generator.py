@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -92,7 +91,7 @@ def _render(part: Callable[[str], np.random.Generator], size: int, target_grade:
     truth = (mask > 0.5) & inside
     facts: dict[str, Json] = {
         "revision": REVISION,
-        **asdict(counts),
+        **counts,
         **harmless,
         "contrast": round(contrast, 3),
         "lesion_area": round(float(truth.sum()) / float(inside.sum()), 5),

@@ -15,26 +15,7 @@ the higher ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-
-
-@dataclass(frozen=True, kw_only=True)
-class LesionCounts:
-    """Numbers of lesions.
-
-    Attributes:
-        microaneurysms: Red dots.
-        haemorrhages: Red blots.
-        neovascularisation: Whether there are new vessels.
-        exudates: Hard exudates.
-    """
-
-    microaneurysms: int
-    haemorrhages: int
-    neovascularisation: bool
-    exudates: int
 
 
 def grade(microaneurysms: int, haemorrhages: int, neovascularisation: bool) -> int:
@@ -50,8 +31,8 @@ EXUDATES: tuple[float, ...] = (0.0, 0.15, 0.5, 0.75)
 """Probability of exudates, by grade."""
 
 
-def draw_counts(rng: np.random.Generator, target_grade: int) -> LesionCounts:
-    """Draw lesion counts for a grade."""
+def draw_counts(rng: np.random.Generator, target_grade: int) -> dict[str, int]:
+    """Draw numbers of red dots and blots, of hard exudates, and whether there are new vessels, for a grade."""
     new = False
     if target_grade == 0:
         dots, blots = 0, 0
@@ -68,4 +49,4 @@ def draw_counts(rng: np.random.Generator, target_grade: int) -> LesionCounts:
         blots = int(rng.integers(5, 14)) if way > 0.25 else int(rng.integers(0, 5))
         new = way >= 0.85 or bool(rng.random() < 0.2)
     exudates = int(rng.integers(2, 26)) if rng.random() < EXUDATES[target_grade] else 0
-    return LesionCounts(microaneurysms=dots, haemorrhages=blots, neovascularisation=new, exudates=exudates)
+    return {"microaneurysms": dots, "haemorrhages": blots, "neovascularisation": new, "exudates": exudates}

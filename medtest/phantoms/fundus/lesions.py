@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from medtest.core.cases import Json
 from medtest.phantoms.drawing import Canvas, Plane, blob, mix, noise, scale, unit, wander
 from medtest.phantoms.fields import Field, Point, as_field, smoothstep
-from medtest.phantoms.fundus.grades import LesionCounts
 from medtest.phantoms.fundus.retina import DISC, RADIUS, Anatomy, Fundus
 
 Circle: TypeAlias = tuple[float, float, float]
@@ -31,25 +31,25 @@ def _place(rng: np.random.Generator, anatomy: Anatomy, occupied: list[Circle], r
     return x, y
 
 
-def draw_lesions(rng: np.random.Generator, fundus: Fundus, counts: LesionCounts) -> float:
+def draw_lesions(rng: np.random.Generator, fundus: Fundus, counts: Mapping[str, int]) -> float:
     """Draw the counted lesions, in place, and return the contrast of the red ones."""
     occupied: list[Circle] = []
     contrast = float(rng.uniform(0.75, 1.05))
-    for _ in range(counts.exudates):
+    for _ in range(counts["exudates"]):
         _exudate(rng, fundus, occupied)
-    for _ in range(counts.haemorrhages):
+    for _ in range(counts["haemorrhages"]):
         radius = float(rng.uniform(0.055, 0.095))
         x, y = _place(rng, fundus.anatomy, occupied, radius)
         near = fundus.where.around(x, y, radius * 2.0)
         shape = blob(near, x, y, radius, stretch=float(rng.uniform(1.0, 1.9)), turn=unit(float(rng.random())))
         ragged = as_field(shape + 0.28 * noise(rng, shape.shape, 5))
         _red(fundus, near, ragged, contrast * float(rng.uniform(0.85, 1.05)), 0.35)
-    for _ in range(counts.microaneurysms):
+    for _ in range(counts["microaneurysms"]):
         radius = float(rng.uniform(0.022, 0.032))
         x, y = _place(rng, fundus.anatomy, occupied, radius)
         near = fundus.where.around(x, y, radius * 2.4)
         _red(fundus, near, blob(near, x, y, radius), contrast * float(rng.uniform(0.8, 1.05)), 0.6)
-    if counts.neovascularisation:
+    if counts["neovascularisation"]:
         _new_vessels(rng, fundus)
     return contrast
 

@@ -157,13 +157,16 @@ def _follow_gradient(batch: AttackBatch, probe: Probe, settings: GradientSetting
     )
 
 
+FgsmSettings = GradientSettings[EpsilonLevel]
+
+
 class Fgsm(Attack[EpsilonLevel]):
     """One step of length ε from the source.
 
     I. Goodfellow, J. Shlens, C. Szegedy, "Explaining and harnessing adversarial examples", ICLR 2015.
     """
 
-    Settings = GradientSettings[EpsilonLevel]
+    Settings = FgsmSettings
 
     settings: GradientSettings[EpsilonLevel]
 

@@ -44,6 +44,9 @@ class StreakLevel(Level):
     length: float = Field(gt=0.0, le=0.2)
 
 
+StreakSettings = LeveledSettings[StreakLevel]
+
+
 class Streak(Relation):
     """Directional motion blur of the field; one direction for all severities of a seed.
 
@@ -51,7 +54,7 @@ class Streak(Relation):
     the relation does not apply. The black frame is neither blurred nor dragged into the field.
     """
 
-    Settings = LeveledSettings[StreakLevel]
+    Settings = StreakSettings
     group: ClassVar[str] = "motion"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "length of the motion (image height = 1)"

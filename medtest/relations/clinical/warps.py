@@ -51,6 +51,9 @@ class ShiftLevel(Level):
     shift: float = Field(gt=0.0, le=0.12)
 
 
+LensSettings, ShiftSettings = LeveledSettings[LensLevel], LeveledSettings[ShiftLevel]
+
+
 class Warp(Relation):
     """Base class of smooth distortions; a subclass computes the displacements.
 
@@ -84,7 +87,7 @@ class Warp(Relation):
 class LensDistortion(Warp):
     """Barrel distortion about the centre, or about a point up to 4 % of the height beside it."""
 
-    Settings = LeveledSettings[LensLevel]
+    Settings = LensSettings
     scale_unit: ClassVar[str] = "radial coefficient"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -108,7 +111,7 @@ class LensDistortion(Warp):
 class Elastic(Warp):
     """Smooth random deformation: cubic B-splines between random control points."""
 
-    Settings = LeveledSettings[ShiftLevel]
+    Settings = ShiftSettings
     scale_unit: ClassVar[str] = "largest displacement (image height = 1)"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
@@ -130,7 +133,7 @@ class Elastic(Warp):
 class Breathing(Warp):
     """Shift of the wall with the patient's breath: largest inside the field, 0 at its rim, in one direction."""
 
-    Settings = LeveledSettings[ShiftLevel]
+    Settings = ShiftSettings
     scale_unit: ClassVar[str] = "largest displacement (image height = 1)"
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import CONTROLS, REMOVE, Effect, Mask, Params, PreparedSeed
+from medtest.core.cases import CONTROLS, REMOVE, Effect, Mask, Params, Peers, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.oracles.controls import EVIDENCE
 from medtest.relations.base import Relation, RelationSettings
@@ -80,10 +80,19 @@ def other_case(seed: PreparedSeed, params: Params) -> PreparedSeed:
     Raises:
         NotApplicable: The data set is unknown.
     """
+    case: PreparedSeed = peers_of(seed).case(int(number(params, "case")))
+    return case
+
+
+def peers_of(seed: PreparedSeed) -> Peers:
+    """Return a seed's data set.
+
+    Raises:
+        NotApplicable: It is unknown.
+    """
     if seed.peers is None:
         raise NotApplicable("the other cases of the data set are unknown")
-    case: PreparedSeed = seed.peers.case(int(number(params, "case")))
-    return case
+    return seed.peers
 
 
 def turn(rng: np.random.Generator) -> float:

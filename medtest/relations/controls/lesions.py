@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import cv2
 import numpy as np
 
-from medtest.core.cases import Effect, FollowUp, Mask, Params, PreparedSeed
+from medtest.core.cases import Effect, FollowUp, Image, Mask, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
 from medtest.core.oracles.controls import SHAM
 from medtest.relations.base import RelationSettings
@@ -24,7 +24,6 @@ from medtest.relations.controls.erasing import WIDENED, erase, moved_region, pas
 from medtest.relations.levels import number
 
 LESION, TISSUE, SWAPPED = "lesion", "healthy tissue", "lesion swapped"
-NO_TISSUE = "there is too little tissue around the lesion to replace it"
 _TRIES = 400
 _DONORS = 8
 _MOST_PIECES = 8
@@ -58,14 +57,8 @@ class LesionErased(ControlRelation):
         return {"turn": turn(rng)}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Erase the lesion.
-
-        Raises:
-            NotApplicable: There is too little tissue to replace it.
-        """
-        image = erase(seed.image, lesion_of(seed), seed.frame, number(params, "turn"))
-        if image is None:
-            raise NotApplicable(NO_TISSUE)
+        """Erase the lesion."""
+        image = _erased(seed, params, lesion_of(seed))
         return FollowUp(image=image, params=dict(params), scale=1.0, effect=self._effect(LESION))
 
     def _effect(self, what: str, **data: Any) -> Effect:
@@ -98,19 +91,13 @@ class TissueErased(LesionErased):
         return {"turn": turn(rng), "shifts": shifts}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Erase the tissue.
-
-        Raises:
-            NotApplicable: There is too little tissue to replace it.
-        """
+        """Erase the tissue."""
         lesion = lesion_of(seed)
         shifts: Any = params["shifts"]
         region = np.zeros_like(lesion)
         for piece, (down, right) in zip(_pieces(lesion), shifts, strict=True):
             region |= moved_region(piece, (int(down), int(right)), lesion.shape)
-        image = erase(seed.image, region, seed.frame, number(params, "turn"), never=lesion)
-        if image is None:
-            raise NotApplicable(NO_TISSUE)
+        image = _erased(seed, params, region, never=lesion)
         effect = self._effect(TISSUE, evidence=False)
         return FollowUp(image=image, params=dict(params), scale=1.0, effect=effect)
 
@@ -148,20 +135,26 @@ class LesionSwapped(ControlRelation):
         raise NotApplicable("no other patient's lesion that must change the answer fits into the field")
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
-        """Erase the lesion and paste the other one.
-
-        Raises:
-            NotApplicable: There is too little tissue to replace the lesion.
-        """
+        """Erase the lesion and paste the other one."""
         other = other_case(seed, params)
-        erased = erase(seed.image, lesion_of(seed), seed.frame, number(params, "turn"))
-        if erased is None:
-            raise NotApplicable(NO_TISSUE)
+        erased = _erased(seed, params, lesion_of(seed))
         down, right = (int(value) for value in params["shift"])  # type: ignore[union-attr, arg-type]
         image = paste(erased, other.image, _with_margin(other), (down, right), seed.frame)
         becomes = list(other.labels or ())
         effect = removal(SWAPPED, within=True, becomes=becomes)
         return FollowUp(image=image, params=dict(params), scale=1.0, effect=effect)
+
+
+def _erased(seed: PreparedSeed, params: Params, region: Mask, *, never: Mask | None = None) -> Image:
+    """Return the image without a region.
+
+    Raises:
+        NotApplicable: There is too little tissue to replace it.
+    """
+    image = erase(seed.image, region, seed.frame, number(params, "turn"), never=never)
+    if image is None:
+        raise NotApplicable("there is too little tissue around the lesion to replace it")
+    return image
 
 
 def _pieces(lesion: Mask) -> list[Mask]:

@@ -9,10 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
-from medtest.core.errors import NotApplicable
 from medtest.core.plugins import PartSettings
 from medtest.relations.base import RelationSettings
-from medtest.relations.controls.base import ControlRelation, other_case, removal, strangers
+from medtest.relations.controls.base import ControlRelation, other_case, peers_of, removal, strangers
 from medtest.relations.levels import noise_seed, number
 
 OTHER = "other image"
@@ -66,8 +65,8 @@ class ImageRemoved(ControlRelation):
             return {"fill": fill, "noise_seed": noise_seed(rng)}
         if fill == "other":
             return {"fill": fill, "case": int(strangers(seed, rng)[0])}
-        if fill == "mean" and seed.peers is None:
-            raise NotApplicable("the other cases of the data set are unknown")
+        if fill == "mean":
+            peers_of(seed)
         return {"fill": fill}
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
@@ -97,9 +96,7 @@ def _fitted(image: Image, seed: PreparedSeed) -> Image:
 
 def _mean(seed: PreparedSeed) -> Image:
     """Return the mean image of a seed's data set, in the size of its first image."""
-    peers = seed.peers
-    if peers is None:
-        raise NotApplicable("the other cases of the data set are unknown")
+    peers = peers_of(seed)
 
     def make() -> Image:
         numbers = sorted({int(at) for at in np.linspace(0, len(peers) - 1, min(_MOST, len(peers)))})

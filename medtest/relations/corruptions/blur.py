@@ -194,6 +194,9 @@ class ZoomBlurSequence(PartSettings):
     step: float = Field(gt=0.0, le=0.02)
 
 
+ZoomBlurSettings = CorruptionSettings[ZoomBlurLevel, ZoomBlurSequence]
+
+
 class ZoomBlur(_Blur):
     """Mean of enlargements about the centre (bilinear); frame i of a sequence averages 1 + 0.004 d j, j ≤ i.
 
@@ -201,7 +204,7 @@ class ZoomBlur(_Blur):
     exact.
     """
 
-    Settings = CorruptionSettings[ZoomBlurLevel, ZoomBlurSequence]
+    Settings = ZoomBlurSettings
     revision: ClassVar[int] = 2
     begins_clean: ClassVar[bool] = True
     scale_unit: ClassVar[str] = "largest enlargement minus 1"

@@ -27,6 +27,9 @@ class BrightnessLevel(Level):
     change: float = Field(gt=0.0, le=1.0)
 
 
+BrightnessSettings = CorruptionSettings[BrightnessLevel, Sweep]
+
+
 class Brightness(Corruption):
     """V' = clip(V + c, 0, 1), hue and saturation unchanged; sequences sweep c (released: −0.30 + 0.02 i).
 
@@ -34,7 +37,7 @@ class Brightness(Corruption):
     neither and becomes grey.
     """
 
-    Settings = CorruptionSettings[BrightnessLevel, Sweep]
+    Settings = BrightnessSettings
     group: ClassVar[str] = "weather"
     effects: ClassVar[frozenset[str]] = frozenset({"relight"})
     scale_unit: ClassVar[str] = "change of V, white = 1"

@@ -34,6 +34,9 @@ class DegreesLevel(Level):
     degrees: float = Field(gt=0.0, le=_STEEPEST)
 
 
+RotateSettings = CorruptionSettings[DegreesLevel, Sweep]
+
+
 class SteepSettings(CorruptionSettings[DegreesLevel, Sweep]):
     """Settings of ``corruption_shear`` and ``corruption_tilt``, whose angles stay below 75 degrees."""
 
@@ -67,6 +70,9 @@ class ScaleLevel(Level):
         return abs(self.factor - 1.0)
 
 
+ScaleSettings = CorruptionSettings[ScaleLevel, Sweep]
+
+
 class TranslateLevel(Level):
     """One severity.
 
@@ -75,6 +81,9 @@ class TranslateLevel(Level):
     """
 
     pixels: float = Field(gt=0.0, le=200.0)
+
+
+TranslateSettings = CorruptionSettings[TranslateLevel, Sweep]
 
 
 class Geometric(Corruption):
@@ -124,7 +133,7 @@ def _side(rng: np.random.Generator) -> float:
 class Rotate(_Angled):
     """Rotation about the centre, clockwise; released: −15 + i degrees."""
 
-    Settings = CorruptionSettings[DegreesLevel, Sweep]
+    Settings = RotateSettings
     scale_unit: ClassVar[str] = "degrees"
 
     def matrix(self, params: Params, shape: tuple[int, ...]) -> Matrix:
@@ -183,7 +192,7 @@ class Tilt(_Angled):
 class Scale(Geometric):
     """Enlargement about the centre; released: 0.40 + 0.025 i, which gives a black border."""
 
-    Settings = CorruptionSettings[ScaleLevel, Sweep]
+    Settings = ScaleSettings
     effects: ClassVar[frozenset[str]] = frozenset({"move", "resize"})
     scale_unit: ClassVar[str] = "departure of the factor from 1"
     parameter: ClassVar[str] = "factor"
@@ -201,7 +210,7 @@ class Scale(Geometric):
 class Translate(Geometric):
     """Shift to the right; released: −20 + i pixels at 224."""
 
-    Settings = CorruptionSettings[TranslateLevel, Sweep]
+    Settings = TranslateSettings
     scale_unit: ClassVar[str] = "pixels at 224"
     parameter: ClassVar[str] = "pixels"
     full_frames: ClassVar[int] = 41

@@ -45,6 +45,9 @@ class SigmaSequence(PartSettings):
     sigma: float = Field(gt=0.0, le=1.0)
 
 
+SigmaSettings = CorruptionSettings[CorruptionSigmaLevel, SigmaSequence]
+
+
 class NoiseCorruption(Corruption):
     """Base class of the noise types."""
 
@@ -55,7 +58,7 @@ class NoiseCorruption(Corruption):
 
 
 class _NormalNoise(NoiseCorruption):
-    Settings = CorruptionSettings[CorruptionSigmaLevel, SigmaSequence]
+    Settings = SigmaSettings
 
     def at_level(self, level: CorruptionSigmaLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:
         """Return the standard deviation and draw the noise seed."""
@@ -129,10 +132,13 @@ class PhotonSequence(PartSettings):
     photons: float = Field(ge=25.0, le=10_000.0)
 
 
+ShotNoiseSettings = CorruptionSettings[PhotonLevel, PhotonSequence]
+
+
 class ShotNoise(NoiseCorruption):
     """Photon noise: y = Poisson(λ x) / λ (ImageNet-C ``shot_noise``; λ = 300 / d² in sequences)."""
 
-    Settings = CorruptionSettings[PhotonLevel, PhotonSequence]
+    Settings = ShotNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation of a white pixel, white = 1"
 
     def at_level(self, level: PhotonLevel, unit: float, rng: np.random.Generator) -> dict[str, Any]:

@@ -67,6 +67,9 @@ class SpatterSequence(SpatterLevel):
     strength_step: float = Field(gt=0.0, le=1.0)
 
 
+SpatterSettings = CorruptionSettings[SpatterLevel, SpatterSequence]
+
+
 class Spatter(Corruption):
     """Water adds its colour with an embossed shine; mud covers the picture with its own.
 
@@ -74,7 +77,7 @@ class Spatter(Corruption):
     0.7. ImageNet-P's frames have water of constant strength; in variant ``paper`` it grows by a tenth of that per step.
     """
 
-    Settings = CorruptionSettings[SpatterLevel, SpatterSequence]
+    Settings = SpatterSettings
     group: ClassVar[str] = "weather"
     effects: ClassVar[frozenset[str]] = frozenset({"hide"})
     scale_unit: ClassVar[str] = "share of the picture under drops times their strength"

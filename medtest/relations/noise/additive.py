@@ -22,13 +22,16 @@ class SigmaLevel(Level):
     sigma: float = Field(gt=0.0, le=1e6)
 
 
+SigmaSettings = NoiseSettings[SigmaLevel]
+
+
 class GaussianNoise(Noise):
     """Additive white Gaussian noise: y = x + σ n, n standard normal, independent for every pixel and colour.
 
     Vacavant et al., "(α,σ)-robustness", section 3: σ = 5, 10, 15, 20, 25 on 8-bit images.
     """
 
-    Settings = NoiseSettings[SigmaLevel]
+    Settings = SigmaSettings
     scale_unit: ClassVar[str] = "standard deviation of the noise"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
@@ -45,7 +48,7 @@ class RicianNoise(Noise):
     is measured from the low end of the image's range.
     """
 
-    Settings = NoiseSettings[SigmaLevel]
+    Settings = SigmaSettings
     scale_unit: ClassVar[str] = "standard deviation in each channel"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:

@@ -23,10 +23,13 @@ class PoissonLevel(Level):
     gain: float = Field(gt=0.0, le=1e6)
 
 
+PoissonNoiseSettings = NoiseSettings[PoissonLevel]
+
+
 class PoissonNoise(Noise):
     """Photon noise: y = g · Poisson(x / g), mean x, variance g x; x is measured from the low end of the range."""
 
-    Settings = NoiseSettings[PoissonLevel]
+    Settings = PoissonNoiseSettings
     scale_unit: ClassVar[str] = "grey levels per photon"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
@@ -46,13 +49,14 @@ class SpeckleLevel(Level):
     sigma: float = Field(gt=0.0, le=10.0)
 
 
+SpeckleNoiseSettings = NoiseSettings[SpeckleLevel]
 """``units`` has no effect, because the noise is a fraction of the signal."""
 
 
 class SpeckleNoise(Noise):
     """Multiplicative noise: y = x + x σ n, n standard normal; x is measured from the low end of the range."""
 
-    Settings = NoiseSettings[SpeckleLevel]
+    Settings = SpeckleNoiseSettings
     scale_unit: ClassVar[str] = "standard deviation as a fraction of the signal"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
@@ -71,13 +75,14 @@ class SaltPepperLevel(Level):
     percent: float = Field(gt=0.0, le=100.0)
 
 
+SaltPepperNoiseSettings = NoiseSettings[SaltPepperLevel]
 """``units`` and ``clip`` have no effect."""
 
 
 class SaltPepperNoise(Noise):
     """Impulse noise: a share of pixels takes the low or the high end of the range, with all colours together."""
 
-    Settings = NoiseSettings[SaltPepperLevel]
+    Settings = SaltPepperNoiseSettings
     scale_unit: ClassVar[str] = "replaced pixels in per cent"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:

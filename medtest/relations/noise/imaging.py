@@ -26,13 +26,14 @@ class GaussianBlurLevel(Level):
     sigma: float = Field(gt=0.0, le=100.0)
 
 
+GaussianBlurSettings = NoiseSettings[GaussianBlurLevel]
 """``units`` and ``clip`` have no effect."""
 
 
 class GaussianBlur(Noise):
     """Gaussian blur over all spatial axes, with mirrored borders; films are blurred frame by frame."""
 
-    Settings = NoiseSettings[GaussianBlurLevel]
+    Settings = GaussianBlurSettings
     scale_unit: ClassVar[str] = "standard deviation of the Gaussian in pixels"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:
@@ -73,6 +74,7 @@ class JpegLevel(Level):
         return 100.0 - self.quality
 
 
+JpegSettings = NoiseSettings[JpegLevel]
 """``units`` and ``clip`` have no effect, as a JPEG file holds 8 bits of the range."""
 
 
@@ -82,7 +84,7 @@ class Jpeg(Noise):
     Other dtypes than 8 bit are converted to 8 bits of their range and back, as in any JPEG file.
     """
 
-    Settings = NoiseSettings[JpegLevel]
+    Settings = JpegSettings
     scale_unit: ClassVar[str] = "100 minus JPEG quality"
 
     def disturbed(self, image: Image, spec: ImageSpec, params: Params, rng: np.random.Generator) -> Floats:

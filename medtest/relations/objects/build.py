@@ -35,6 +35,7 @@ CUT_POINTS = 7
 POURED = ("feces", "blood")
 """Kinds whose levels pour matter, for which a swatch is estimated."""
 Progress = Callable[[int, int], None]
+CutObject = tuple[dict[str, NDArray[np.uint8]], dict[str, Any]]
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -59,21 +60,6 @@ class BuildOptions:
     largest: float = 0.5
     longest: int = 640
     feather: float = 1.2
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CutObject:
-    """One object cut out of an image.
-
-    Attributes:
-        picture: RGBA, uint8 h×w×4, cropped and shrunk.
-        facts: Facts of the library's JSON without the name.
-        swatch: Albedo and surface pictures of stool and blood (:mod:`medtest.relations.objects.matter.swatches`).
-    """
-
-    picture: NDArray[np.uint8]
-    facts: dict[str, Any]
-    swatch: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None
 
 
 @dataclass(kw_only=True)
@@ -113,10 +99,10 @@ def build_library(
     used: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
         try:
-            for cut in cut_objects(item, options, layout):
-                _write(out, cut, _free_name(item.kind, item.stem, used))
+            for files, facts in cut_objects(item, options, layout):
+                _write(out, files, facts | {"name": _free_name(item.kind, item.stem, used)})
                 report.written[item.kind] = report.written.get(item.kind, 0) + 1
-                report.partial += int(cut.facts["partial"])
+                report.partial += int(facts["partial"])
         except (BadFileError, ValueError) as error:
             report.skipped.append((item.name, str(error)))
         if progress is not None:
@@ -131,7 +117,10 @@ def build_library(
 
 
 def cut_objects(item: ObjectImage, options: BuildOptions, layout: str) -> list[CutObject]:
-    """Return every object of one image.
+    """Return every object of one image: its pictures, and the facts of the library's JSON without the name.
+
+    The pictures, by the end of their files' names, are the cut-out (RGBA, uint8 h×w×4, cropped and shrunk), and of
+    stool and blood ``.albedo`` and ``.surface`` (:mod:`medtest.relations.objects.matter.swatches`).
 
     Raises:
         ValueError: The image or the mask is unusable; the message gives the reason.
@@ -184,11 +173,9 @@ def _cut(
         "source": options.source or layout,
         "licence": options.licence,
     }
-    return CutObject(
-        picture=picture,
-        facts=facts | _orientation(part, inside, field_box, (x0, y0, x1, y1)),
-        swatch=estimate_swatch(image, part, tissue) if kind in POURED else None,
-    )
+    swatch = (estimate_swatch(image, part, tissue) if kind in POURED else None) or ()
+    files = {"": picture} | dict(zip((".albedo", ".surface"), swatch, strict=False))
+    return files, facts | _orientation(part, inside, field_box, (x0, y0, x1, y1))
 
 
 def _rgba(image: Image, part: Mask, feather: float) -> NDArray[np.uint8]:
@@ -306,9 +293,8 @@ def _check_out(out: Path, kinds: list[str]) -> None:
         raise UserMistakes(mistakes)
 
 
-def _write(out: Path, cut: CutObject, name: str) -> None:
-    files = {"": cut.picture} | dict(zip((".albedo", ".surface"), cut.swatch or (), strict=False))
-    folder = out / cut.facts["kind"]
+def _write(out: Path, files: dict[str, NDArray[np.uint8]], facts: dict[str, Any]) -> None:
+    folder, name = out / facts["kind"], facts["name"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for part, picture in files.items():
@@ -317,7 +303,6 @@ def _write(out: Path, cut: CutObject, name: str) -> None:
             if not done:
                 raise ValueError("cannot be encoded as PNG")
             (folder / f"{name}{part}.png").write_bytes(data.tobytes())
-        facts = cut.facts | {"name": name}
         (folder / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise OutputProblem(f"{out.name} cannot be written: {error.strerror}") from error

@@ -107,24 +107,14 @@ class _Source:
     hull: NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Coarse:
-    """Variant in coarse cells.
-
-    Attributes:
-        cover: float32, share of each cell that the object covers.
-        touched: float32, 1 for visibly changed cells, else 0.
-    """
-
-    cover: NDArray[np.float32]
-    touched: NDArray[np.float32]
-
+Coarse = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""Variant in coarse cells, float32: the share of each that the object covers, and 1 where it visibly changes."""
 
 _CUTOUTS: BoundedCache[Cutout] = BoundedCache(_CUTOUT_BYTES, lambda cutout: cutout.colour.nbytes + cutout.alpha.nbytes)
 _SOURCES: BoundedCache[_Source] = BoundedCache(
     _SOURCE_BYTES, lambda source: sum(3 * p.nbytes // 2 for p in source.levels)
 )
-_COARSE: BoundedCache[Coarse] = BoundedCache(_COARSE_BYTES, lambda coarse: coarse.cover.nbytes + coarse.touched.nbytes)
+_COARSE: BoundedCache[Coarse] = BoundedCache(_COARSE_BYTES, lambda coarse: coarse[0].nbytes + coarse[1].nbytes)
 
 
 def size_factor(step: int) -> float:
@@ -257,4 +247,4 @@ def _draw_coarse(library: ObjectLibrary, variant: Variant, blur: float, cell: in
         whole[: fine.shape[0], : fine.shape[1]] = fine[: whole.shape[0], : whole.shape[1]]
         return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), np.float32)
 
-    return Coarse(cover=cells(source.solid) / np.float32(255), touched=(cells(source.visible) > 2).astype(np.float32))
+    return cells(source.solid) / np.float32(255), (cells(source.visible) > 2).astype(np.float32)

@@ -360,14 +360,12 @@ def _shaft_corner(
         slice(y0 + pad, y0 + pad + room[3] + rows - 1),
         slice(x0 + pad, x0 + pad + room[2] + columns - 1),
     )
-    shape = coarse(library, variant, options.blur, cell)
-    hit = cv2.matchTemplate(np.ascontiguousarray(grid.blocked[window]), shape.touched, cv2.TM_CCORR)
+    cover, touched = coarse(library, variant, options.blur, cell)
+    hit = cv2.matchTemplate(np.ascontiguousarray(grid.blocked[window]), touched, cv2.TM_CCORR)
     free = free & (hit < 0.5)
     if not free.any():
         return None
-    visible = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), shape.cover, cv2.TM_CCORR) * float(
-        cell * cell
-    )
+    visible = cv2.matchTemplate(np.ascontiguousarray(grid.field[window]), cover, cv2.TM_CCORR) * float(cell * cell)
     free &= (visible > 0.90 * target) & (visible < 1.12 * target) if info.cut else visible > 0.98 * variant.pixels
     if not free.any():
         return None

@@ -97,11 +97,11 @@ class Abdomens(SeedSource):
         liver, repeat = (int(part) for part in ref.locator.split("/"))
         share = liver / (settings.count - 1) if settings.count > 1 else 0.5
         target = settings.lowest + (settings.highest - settings.lowest) * share
-        drawn = draw_liver(self.suite_seed, self.dataset, liver, target, settings.placement)
+        coefficients, shift = draw_liver(self.suite_seed, self.dataset, liver, target, settings.placement)
         return make_abdomen(
             abdomen_rng(self.suite_seed, self.dataset, liver),
-            drawn.coefficients,
-            shift=drawn.shift,
+            coefficients,
+            shift=shift,
             noise=abdomen_rng(self.suite_seed, self.dataset, liver, repeat),
             shape=(settings.shape[0], settings.shape[1], settings.shape[2]),
             spacing=(settings.spacing[0], settings.spacing[1], settings.spacing[2]),

@@ -144,22 +144,22 @@ class LiverVolumes(SeedSource):
             if not organ.any():
                 raise BadFileError("has no voxel of the organ")
             current = volume_name
-            volume = read_volume(root / volume_name)
+            values, info = read_volume(root / volume_name)
         except BadFileError as error:
             raise Mistake(where=current, found=str(error)).as_error() from error
         box = StandardBox(size=tuple(settings.box)) if settings.box is not None else self.mean_box()
-        measured = liver_variability(organ, volume.info.spacing, box, placement=settings.placement)
+        measured = liver_variability(organ, info.spacing, box, placement=settings.placement)
         spec = ImageSpec(
             dtype="float32",
             low=settings.low,
             high=settings.high,
-            spacing=volume.info.spacing,
+            spacing=info.spacing,
             axes="zyx",
-            marks=deepest_points(organ, volume.info.spacing, settings.clicks),
+            marks=deepest_points(organ, info.spacing, settings.clicks),
         )
         return Seed(
             ref=ref,
-            image=volume.values,
+            image=values,
             expected=organ,
             kind="region",
             spec=spec,

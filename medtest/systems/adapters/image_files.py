@@ -121,7 +121,7 @@ def _read_volume(path: Path, max_values: int) -> NDArray[Any]:
     count = int(np.prod(volume_info(path).shape, dtype=np.int64))
     if count > max_values:
         raise BadOutput(f"{path.name} holds {count:,} values; the bound is {max_values:,}")
-    return read_volume(path).values
+    return read_volume(path)[0]
 
 
 def _read_nifti(path: Path, spec: ImageSpec, max_values: int) -> NDArray[Any]:

@@ -16,7 +16,6 @@ import numpy as np
 from medtest.core.portable import exp
 from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, column, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
-from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import Floats, SceneEstimate
 
 SOURCES = 3
@@ -45,16 +44,8 @@ def _through() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class BloodMatter(Matter):
-    """Blood of one swatch.
+    """Blood of one swatch, whose opacity scales thickness."""
 
-    Attributes:
-        swatch: Its matter; opacity scales thickness.
-        wetness: Factor on the swatch's wetness.
-    """
-
-    swatch: Swatch
-    wetness: float = 1.0
-    relief: float = 1.0
     kind: ClassVar[str] = "blood"
     fringe: ClassVar[float] = FRINGE + 0.02
 

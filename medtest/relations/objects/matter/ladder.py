@@ -92,18 +92,23 @@ class Ladder:
         return max(1, round(area * self.field))
 
 
+@dataclass(frozen=True, eq=False)
 class Matter(ABC):
     """Kind of matter.
 
     Attributes:
+        swatch: Its matter.
+        wetness: Factor on the swatch's wetness.
+        relief: Factor on what is drawn onto it.
         kind: feces or blood.
         fringe: Largest distance in potential below the threshold at which a film still shows.
-        relief: Factor on what is drawn onto it.
     """
 
+    swatch: Swatch
+    wetness: float = 1.0
+    relief: float = 1.0
     kind: ClassVar[str]
     fringe: ClassVar[float]
-    relief: float
 
     @abstractmethod
     def potential(self, scene: SceneEstimate, rng: np.random.Generator) -> tuple[Floats, Grids]:

@@ -15,7 +15,6 @@ import numpy as np
 
 from medtest.relations.objects.matter.ladder import Grids, Ladder, Matter, column, gradient, smooth, swatch_window
 from medtest.relations.objects.matter.noise_bank import window
-from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import Floats, SceneEstimate
 
 SEAT, SIDE, RIM, LOW, MID, FINE, VALLEY, FLOW = 1.6, 0.7, 0.7, 0.58, 0.13, 0.03, 0.18, 0.08
@@ -59,16 +58,8 @@ SPARKS = (1.65, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Stool(Matter):
-    """Stool of one swatch.
+    """Stool of one swatch."""
 
-    Attributes:
-        swatch: Its matter.
-        wetness: Factor on the swatch's wetness.
-    """
-
-    swatch: Swatch
-    wetness: float = 1.0
-    relief: float = 1.0
     kind: ClassVar[str] = "feces"
     fringe: ClassVar[float] = FILM[0]
 
