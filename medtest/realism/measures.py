@@ -136,7 +136,7 @@ def measure(image: Image, mask: Mask, field: Mask) -> dict[str, float] | None:
         "gradient_ratio": _over(gradient, float(steepness[around].mean())),
         "noise": noise,
         "noise_ratio": _over(noise, noise_of(lightness, around)),
-        "highlights": 1e4 * _count(spots & mask) / area,
+        "highlights": 1e4 * (cv2.connectedComponents((spots & mask).astype(np.uint8), connectivity=8)[0] - 1) / area,
         "rim_width": _rim_width(lab, mask, field, outside, inside_colours, around_colours),
         **_shape(mask),
         "entry": _entry(mask, field),
@@ -144,10 +144,10 @@ def measure(image: Image, mask: Mask, field: Mask) -> dict[str, float] | None:
     }
 
 
-def pieces_only(mask: Mask) -> Mask:
-    """Return a mask without its connected parts below :data:`SMALLEST_PIECE` pixels."""
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
-    large = stats[:, cv2.CC_STAT_AREA] >= SMALLEST_PIECE
+def pieces_only(mask: Mask, least: float = SMALLEST_PIECE, connectivity: int = 8) -> Mask:
+    """Return a mask without its connected parts below some pixels."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=connectivity)
+    large = stats[:, cv2.CC_STAT_AREA] >= least
     large[0] = False
     return np.asarray(large[labels], np.bool_)
 
@@ -187,10 +187,6 @@ def _colours(lab: Floats, mask: Mask, spots: Mask) -> Floats:
 
 def _over(inside: float, around: float) -> float:
     return inside / around if around > 0 else math.nan
-
-
-def _count(mask: Mask) -> int:
-    return int(cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)[0]) - 1
 
 
 def _shape(mask: Mask) -> dict[str, float]:

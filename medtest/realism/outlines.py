@@ -72,14 +72,12 @@ def stool(image: Image, field: Mask) -> Mask | None:
     closed = cv2.morphologyEx(yellow, cv2.MORPH_CLOSE, _disc(6))
     shining = spots & (cv2.dilate(closed, _disc(3)) > 0)
     area = _filled(((closed > 0) | shining).astype(np.uint8), view)
-    least = SMALLEST_STOOL * np.count_nonzero(view)
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(area, connectivity=8)
-    large = stats[:, cv2.CC_STAT_AREA] >= least
-    large[0] = False
-    if not large.any():
+    outlined = pieces_only(area > 0, SMALLEST_STOOL * np.count_nonzero(view))
+    if not outlined.any():
         return None
-    outlined = large[labels].astype(np.uint8)
-    return np.asarray(cv2.resize(outlined, image.shape[1::-1], interpolation=cv2.INTER_NEAREST_EXACT) > 0, np.bool_)
+    return np.asarray(
+        cv2.resize(outlined.astype(np.uint8), image.shape[1::-1], interpolation=cv2.INTER_NEAREST_EXACT) > 0, np.bool_
+    )
 
 
 RULES: Mapping[str, Callable[[Image, Mask], Mask | None]] = {"feces": stool}
@@ -92,10 +90,9 @@ def _disc(radius: int) -> Bytes:
 
 def _filled(area: Bytes, field: Mask) -> Bytes:
     """Return an area with its small holes filled."""
-    _, labels, stats, _ = cv2.connectedComponentsWithStats((field & (area == 0)).astype(np.uint8), connectivity=4)
-    small = stats[:, cv2.CC_STAT_AREA] < SMALLEST_STOOL * np.count_nonzero(field)
-    small[0] = False
-    return np.asarray(area | small[labels].astype(np.uint8), np.uint8)
+    holes = field & (area == 0)
+    small = holes & ~pieces_only(holes, SMALLEST_STOOL * np.count_nonzero(field), connectivity=4)
+    return np.asarray(area | small.astype(np.uint8), np.uint8)
 
 
 def _otsu(values: Floats) -> float:

@@ -63,7 +63,8 @@ def draw_endoscopy(
     if disease and colour:
         colour = "pink"  # lining grown over a z-line is red, so the line is not
     planned = [_planned(rng, polyp) for polyp in polyps[:MOST_POLYPS]] if not disease else []
-    free = _shuffled(rng, [cell for cell in CELLS if not colour or cell != "center"])
+    cells = [cell for cell in CELLS if not colour or cell != "center"]
+    free = [cells[int(at)] for at in rng.permutation(len(cells))]
     placed: list[PolypPlan] = []
     for polyp in sorted(planned, key=lambda polyp: -polyp.millimetres):
         cell = _cell(free, several=len(planned) > 1)
@@ -98,10 +99,6 @@ def _planned(rng: np.random.Generator, polyp: OrderedPolyp) -> PolypPlan:
         cell="center",
         millimetres=min(millimetres, SIZES[">20mm"][1]),
     )
-
-
-def _shuffled(rng: np.random.Generator, cells: list[str]) -> list[str]:
-    return [cells[int(at)] for at in rng.permutation(len(cells))]
 
 
 def _cell(free: Sequence[str], *, several: bool) -> str:

@@ -8,7 +8,7 @@ all.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,16 +38,10 @@ LEAST_STEP = 1.05
 """Least area as multiple of the level below, so that every level changes more."""
 
 
-class _Ranges(TypedDict):
-    width: tuple[float, float]
-    bend: tuple[float, float]
-    gain: tuple[float, float]
-    taper: float
-
-
-TOOL = _Ranges(width=(0.125, 0.17), bend=(-0.05, 0.05), gain=(0.85, 1.15), taper=0.34)
-SHAFT = _Ranges(width=(0.25, 0.33), bend=(-0.08, 0.08), gain=(0.75, 1.25), taper=0.40)
-"""Widths as fraction of the field's diameter (medians 0.16 and 0.29), curvature, brightness, and narrowing."""
+TOOL = {"width": (0.125, 0.17), "bend": (-0.05, 0.05), "gain": (0.85, 1.15)}
+SHAFT = {"width": (0.25, 0.33), "bend": (-0.08, 0.08), "gain": (0.75, 1.25)}
+"""Widths as fraction of the field's diameter (medians 0.16 and 0.29), curvature, and brightness."""
+TOOL_TAPER, SHAFT_TAPER = 0.34, 0.40
 
 
 class Instrument(PastedInstrument):
@@ -126,7 +120,7 @@ class Instrument(PastedInstrument):
         names = [name for name, model in models.items() for _ in range(model.weight)]
         name = names[int(rng.integers(len(names)))]
         clock = rng.uniform(*CLOCK) if tool else rng.uniform(0.0, 12.0)
-        drawn = {key: round(float(rng.uniform(*ranges[key])), 4) for key in ("width", "bend", "gain")}
+        drawn = {key: round(float(rng.uniform(*limits)), 4) for key, limits in ranges.items()}
         params = {"tool": name, "clock": round(float(clock), 3), **drawn}
         aims = sorted((int(aim) for aim in rng.integers(-AIM, AIM + 1, AIMS)), key=abs)
         key = f"{params} {aims} {self._margin(seed)} {self._most}"
@@ -145,9 +139,8 @@ class Instrument(PastedInstrument):
         return next(aim for aim, reach in zip(aims, reaches, strict=True) if reach >= NEARLY * max(reaches))
 
     def _entry(self, params: Params) -> ToolPose:
-        ranges = SHAFT if params["tool"] in SHAFTS else TOOL
         values = {key: number(params, key) for key in ("clock", "aim", "width", "bend")}
-        return ToolPose(**values, taper=ranges["taper"])
+        return ToolPose(**values, taper=SHAFT_TAPER if params["tool"] in SHAFTS else TOOL_TAPER)
 
     def _way(self, seed: PreparedSeed, params: Params) -> tuple[ToolShape, Way]:
         """Return the model and its way into the field; the last way is kept with the seed."""

@@ -114,20 +114,17 @@ class Perturb(Relation):
 
     def sample(self, seed: PreparedSeed, severity: int, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the seed of the library's random numbers, which all severities share."""
+        by_severity = self.scale_unit == BY_SEVERITY
         return {
             "transform": self.settings.transform,
             "arguments": self.settings.arguments(severity),
             "seed": int(rng.integers(2**31)),
-            "scale": self._scale(severity),
+            "scale": float(severity) if by_severity else self.scale_of(self.settings.levels[severity]),
         }
 
     def scale_of(self, level: Mapping[str, Any]) -> float:
         """Return the argument that grows with the severity."""
         return float(level[self.scale_unit])
-
-    def _scale(self, severity: int) -> float:
-        by_severity = self.scale_unit == BY_SEVERITY
-        return float(severity) if by_severity else self.scale_of(self.settings.levels[severity])
 
     def apply(self, seed: PreparedSeed, params: Params) -> FollowUp:
         """Change the picture; a class that moves nothing leaves the black frame unchanged.

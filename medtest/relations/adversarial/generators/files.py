@@ -12,7 +12,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +54,7 @@ class GeneratorSettings:
 
     def described(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return {
-            "linf": float(self.linf),
-            "universal": self.universal,
-            "target": list(self.target),
-            "variant": self.variant,
-        }
+        return {**asdict(self), "linf": float(self.linf), "target": list(self.target)}
 
     @property
     def folder(self) -> str:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
@@ -124,112 +127,19 @@ class ToolShape:
         return float(2 * STEP * (1.0 - self.outline.astype(np.float64)).sum())
 
 
-SURFACES = {
-    "white": Surface(
-        colour=(0.98, 0.96, 0.92), edge=0.16, gloss=0.1, stripe=0.45, rough=0.03, mirror=0.55, uneven=0.03
-    ),
-    "blue": Surface(colour=(0.72, 0.74, 0.95), edge=0.2, gloss=0.18, rough=0.03, mirror=0.55, uneven=0.03),
-    "clear": Surface(
-        colour=(0.80, 0.76, 0.72),
-        edge=0.1,
-        gloss=0.5,
-        stripe=0.16,
-        opacity=(0.35, 0.8),
-        rough=0.04,
-        mirror=0.4,
-        uneven=0.1,
-    ),
-    "metal": Surface(colour=(0.50, 0.46, 0.43), edge=0.5, gloss=0.56, stripe=0.2, rough=0.22, mirror=0.85, uneven=0.5),
-    "wire": Surface(colour=(0.66, 0.64, 0.62), edge=0.5, gloss=0.4, stripe=0.4, rough=0.2, mirror=0.7, uneven=0.5),
-    "wound": Surface(
-        colour=(0.58, 0.52, 0.46), edge=0.5, gloss=0.45, stripe=0.26, winding=0.34, rough=0.15, mirror=0.75, uneven=0.5
-    ),
-    "rubber": Surface(colour=(0.15, 0.14, 0.115), edge=0.55, gloss=0.11, stripe=0.45, rough=0.1),
-    "mark": Surface(colour=(0.86, 0.84, 0.76), edge=0.4),
-}
+def _tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
-TOOLS = {
-    "tube": ToolShape(segments=(Segment(material="white", start=0.0, rounded=0.45),), called=("tube",), weight=4),
-    "probe": ToolShape(
-        segments=(
-            Segment(material="metal", start=0.0, end=2.0, half=(0.36, 0.42), rounded=0.36),
-            Segment(material="white", start=1.5, half=(0.98, 1.0), rounded=0.55),
-        ),
-        called=("probe",),
-        weight=2,
-    ),
-    "blue_probe": ToolShape(
-        segments=(
-            Segment(material="metal", start=0.0, end=1.6, half=(0.4, 0.5), rounded=0.4),
-            Segment(material="white", start=1.1, end=2.6, half=(0.84, 0.92), rounded=0.35),
-            Segment(material="blue", start=2.3, rounded=0.2, curved=0.2),
-        ),
-        called=("probe",),
-    ),
-    "needle": ToolShape(
-        segments=(
-            Segment(material="metal", start=0.0, end=2.4, half=(0.1, 0.16), rounded=0.4),
-            Segment(material="clear", start=0.7, end=3.2, half=(0.78, 0.9), rounded=0.25),
-            Segment(material="white", start=2.8, rounded=0.3, curved=0.2),
-        ),
-        called=("injection_needle",),
-        weight=2,
-    ),
-    "forceps": ToolShape(
-        segments=(
-            Segment(material="metal", start=0.0, end=1.8, half=(0.4, 0.3), side=(0.36, 0.26), rounded=0.6),
-            Segment(material="metal", start=0.0, end=1.8, half=(0.4, 0.3), side=(-0.36, -0.26), rounded=0.6),
-            Segment(material="metal", start=1.5, end=2.8, half=(0.5, 0.66), rounded=0.2),
-            Segment(material="wound", start=2.4, rounded=0.3),
-        ),
-        called=("biopsy_forceps",),
-        weight=2,
-    ),
-    "forceps_open": ToolShape(
-        segments=(
-            Segment(material="metal", start=0.0, end=1.9, half=(0.42, 0.3), side=(0.85, 0.22), rounded=0.6),
-            Segment(material="metal", start=0.1, end=1.9, half=(0.42, 0.3), side=(-0.85, -0.22), rounded=0.6),
-            Segment(material="metal", start=1.5, end=2.7, half=(0.46, 0.66), rounded=0.2),
-            Segment(material="wound", start=2.4, rounded=0.3),
-        ),
-        called=("biopsy_forceps",),
-    ),
-    "snare": ToolShape(
-        segments=(
-            Segment(material="wire", start=0.0, end=3.4, half=(0.085, 1.2), loop=True),
-            Segment(material="metal", start=3.3, end=4.3, half=(0.22, 0.34), rounded=0.2),
-            Segment(material="white", start=3.9, rounded=0.4),
-        ),
-        called=("polyp_snare",),
-    ),
-    "clip": ToolShape(
-        segments=(
-            *(
-                Segment(
-                    material="metal", start=start, end=end, half=half, side=(sign * front, sign * rear), rounded=0.2
-                )
-                for sign in (1, -1)
-                for start, end, half, front, rear in (
-                    (0.0, 0.55, (0.1, 0.16), 0.22, 0.56),
-                    (0.45, 1.9, (0.16, 0.22), 0.56, 0.2),
-                )
-            ),
-            Segment(material="metal", start=1.6, end=3.0, half=(0.46, 0.6), rounded=0.2),
-            Segment(material="white", start=2.7, rounded=0.4, curved=0.2),
-        ),
-        called=("metal_clip",),
-    ),
-}
+
+def _shape(values: dict[str, Any]) -> ToolShape:
+    segments = [Segment(**_tuples(segment)) for segment in values["segments"]]
+    return ToolShape(**_tuples({**values, "segments": segments}))
+
+
+_INSTRUMENTS = yaml.safe_load(Path(__file__).with_name("instruments.yaml").read_text(encoding="utf-8"))
+SURFACES = {name: Surface(**_tuples(values)) for name, values in _INSTRUMENTS["surfaces"].items()}
+TOOLS = {name: _shape(values) for name, values in _INSTRUMENTS["tools"].items()}
 """Instruments of the working channel."""
-SHAFTS = {
-    "shaft": ToolShape(segments=(Segment(material="rubber", start=0.0, rounded=1.3),)),
-    "marked_shaft": ToolShape(
-        segments=(
-            Segment(material="rubber", start=0.0, rounded=1.3),
-            Segment(material="mark", start=1.2, end=1.36, rounded=0.04, curved=0.45),
-            Segment(material="rubber", start=1.36, rounded=0.04, curved=0.45),
-        )
-    ),
-}
+SHAFTS = {name: _shape(values) for name, values in _INSTRUMENTS["shafts"].items()}
 """The endoscope's own shaft in retroflexion."""
 MODELS = TOOLS | SHAFTS
