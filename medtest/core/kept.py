@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from medtest.core.cases import PreparedSeed
+from medtest.core.recent import Recent
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,8 +27,7 @@ def per_seed(make: Callable[Concatenate[PreparedSeed, P], T]) -> Callable[Concat
 
 def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], T]) -> T:
     """Return the value of a key, kept with the seed; only the last value under a name is."""
-    cache: dict[Hashable, T] = seed.memo(name, dict)
+    cache: Recent[Hashable, T] = seed.memo(name, lambda: Recent(1))
     if key not in cache:
-        cache.clear()
         cache[key] = make()
     return cache[key]

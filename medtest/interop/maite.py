@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,32 +18,6 @@ if TYPE_CHECKING:
 Batch: TypeAlias = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
 APPLIED = "medtest"
 """Key of a datum's metadata: one entry for each augmentation of medtest, in order."""
-
-
-@dataclass(kw_only=True)
-class MovedTarget:
-    """Target of object detection after its boxes have moved.
-
-    Attributes:
-        boxes: N×4 of left, top, right, bottom in pixels.
-        labels: N.
-        scores: N, or N×classes.
-    """
-
-    boxes: NDArray[Any]
-    labels: NDArray[Any]
-    scores: NDArray[Any]
-
-
-@dataclass(kw_only=True)
-class MovedMasks(MovedTarget):
-    """Target with masks, which have moved as well.
-
-    Attributes:
-        masks: bool N×H×W.
-    """
-
-    masks: NDArray[np.bool_]
 
 
 class RelationAugmentation:
@@ -101,16 +75,13 @@ class RelationAugmentation:
 
 
 def _moved(target: Any, boxes: NDArray[np.float64], result: ChangedPicture) -> Any:
+    """Return a target of object detection after its boxes, and its masks if it has some, have moved."""
     if not result.effect.moves:
         return target
     places, visible = result.boxes(boxes)
-    values = {
-        "boxes": places,
-        "labels": np.asarray(target.labels)[visible],
-        "scores": np.asarray(target.scores)[visible],
-    }
-    if not hasattr(target, "masks"):
-        return MovedTarget(**values)
-    masks = [result.mask(mask) for mask in np.asarray(target.masks, np.bool_)[visible]]
-    shape = (0, *result.image.shape[:2])
-    return MovedMasks(**values, masks=np.stack(masks) if masks else np.zeros(shape, np.bool_))
+    labels, scores = np.asarray(target.labels)[visible], np.asarray(target.scores)[visible]
+    moved = SimpleNamespace(boxes=places, labels=labels, scores=scores)
+    if hasattr(target, "masks"):
+        masks = [result.mask(mask) for mask in np.asarray(target.masks, np.bool_)[visible]]
+        moved.masks = np.stack(masks) if masks else np.zeros((0, *result.image.shape[:2]), np.bool_)
+    return moved

@@ -22,7 +22,6 @@ from medtest.relations.calibration.relation import calibrated
 from medtest.relations.series import follow_up
 from medtest.suite.checking.validation import validate
 from medtest.suite.reading.library import Origin, deep_merge
-from medtest.suite.reading.safety import Key
 
 _DATASET = "interop"
 _EDGE = 33
@@ -146,7 +145,7 @@ class PictureChange:
             cls.Settings,
             deep_merge(info.defaults, self.settings),
             at=("settings",),
-            origin=_origin,
+            origin=lambda key: Origin(where=_DATASET),
             mistakes=mistakes,
             given=self.settings,
         )
@@ -172,10 +171,6 @@ def covered_by(boxes: NDArray[np.float64], shape: tuple[int, ...]) -> Mask:
 
 def _mistake(key: str, actual: str, allowed: str) -> Exception:
     return Mistake(where=_DATASET, key=key, found=actual, allowed=allowed).as_error()
-
-
-def _origin(key: Key) -> Origin:
-    return Origin(where=_DATASET)
 
 
 def _as_colours(image: NDArray[Any]) -> Image:

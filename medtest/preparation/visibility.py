@@ -23,6 +23,7 @@ from medtest.core.cases import Effect, Image, Mask, PreparedSeed
 from medtest.core.kept import per_seed
 from medtest.core.oracles.moves import moved_points
 from medtest.core.portable import portable_opencv
+from medtest.core.recent import Recent
 from medtest.preparation.colour_difference import colour_differences, lab_colours
 
 Integers = NDArray[np.int64]
@@ -89,7 +90,7 @@ class _Outlines:
     noise: tuple[float, ...]
     colours: Image
     steps: Floats
-    recent: dict[bytes, float | None] = field(default_factory=dict)
+    recent: Recent[bytes, float | None] = field(default_factory=lambda: Recent(1))
 
     def visibility(self, colours: Image, in_image: NDArray[np.bool_] | None = None) -> float | None:
         """Return the visibility of the least visible lesion.
@@ -102,9 +103,7 @@ class _Outlines:
             return self._visibility(colours, in_image)
         key = colours.tobytes()
         if key not in self.recent:
-            value = self._visibility(colours, None)
-            self.recent.clear()
-            self.recent[key] = value
+            self.recent[key] = self._visibility(colours, None)
         return self.recent[key]
 
     def _visibility(self, colours: Image, in_image: NDArray[np.bool_] | None) -> float | None:

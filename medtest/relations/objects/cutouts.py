@@ -190,11 +190,7 @@ def _premultiply(library: ObjectLibrary, info: ObjectInfo) -> _Source:
     height, width = picture.shape[:2]
     faint = (picture[..., 3] >= FAINT).astype(np.uint8)
     # The hull of all visible pixels equals that of their outlines, which have far fewer points.
-    outlines = cv2.findContours(faint, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0]
-    if outlines:
-        places = np.concatenate(outlines)
-    else:  # unreachable: the library holds no object without solid pixels
-        places = np.array([[[0, 0]], [[width - 1, height - 1]]], np.int32)
+    places = np.concatenate(cv2.findContours(faint, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)[0])
     hull = cv2.convexHull(places).reshape(-1, 2).astype(np.float64) + 0.5
     return _Source(
         levels=_halvings(first),

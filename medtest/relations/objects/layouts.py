@@ -124,17 +124,14 @@ def _pairs(root: Path, images: Path, masks: Path, kind: str, skipped: Skipped) -
     items = []
     for stem, path in pictures.items():
         if stem in marks:
-            items.append(
-                ObjectImage(
-                    kind=kind, stem=stem, name=_relative(root, path), load=_reader(path, marks[stem], kind, page=0)
-                )
-            )
+            load = _reader(path, marks[stem])
+            items.append(ObjectImage(kind=kind, stem=stem, name=_relative(root, path), load=load))
         else:
             skipped.append((_relative(root, path), "no mask"))
     return items
 
 
-def _reader(image: Path, mask: Path, kind: str, *, page: int) -> Callable[[], tuple[Image, Mask]]:
+def _reader(image: Path, mask: Path, page: int = 0) -> Callable[[], tuple[Image, Mask]]:
     return lambda: (read_rgb(image, max_pixels=MOST_PIXELS), read_mask(mask, page))
 
 
@@ -166,11 +163,11 @@ def _ead_reader(
     """Return a reader of an object's mask from its own file, a page of the common one, or boxes; None without any."""
     for name in (f"{stem}_{marked}", f"{stem}_{marked}_mask", f"{stem}_{marked.capitalize()}"):
         if name in marks:
-            return _reader(image, marks[name], marked, page=0)
+            return _reader(image, marks[name])
     if marked in EAD_PAGES:
         for name in (stem, f"{stem}_mask"):
             if name in marks and _has_page(marks[name], EAD_PAGES.index(marked)):
-                return _reader(image, marks[name], marked, page=EAD_PAGES.index(marked))
+                return _reader(image, marks[name], EAD_PAGES.index(marked))
     if stem in texts and marked in classes:
         boxes = _read_boxes(texts[stem], classes.index(marked))
         if boxes:

@@ -124,7 +124,7 @@ def way_of(seed: PreparedSeed, model: ToolShape, entry: ToolPose, margin: int, s
     aspect = _aspect(seed)
     radius = scene.radius * scene.cell * math.sqrt(aspect)
     least = _least(seed, margin)
-    origin, axis = _axis(seed, scene, entry, aspect, radius)
+    origin, axis = _axis(scene, entry, aspect, radius)
     reach = _reach(scene, model, entry, aspect, radius, origin, axis, least)
     widest = max(float(model.outline.max()), 1.0) * _half(entry, radius, -0.2 * radius) + spread * radius + scene.blur
     last = reach + scene.blur + spread * radius
@@ -180,7 +180,7 @@ def reach_of(seed: PreparedSeed, model: ToolShape, entry: ToolPose, margin: int)
     """Return the farthest place of the tip from the rim, as fraction of the field's radius; 0 without room."""
     scene, aspect = scene_of(seed), _aspect(seed)
     radius = scene.radius * scene.cell * math.sqrt(aspect)
-    origin, axis = _axis(seed, scene, entry, aspect, radius)
+    origin, axis = _axis(scene, entry, aspect, radius)
     return _reach(scene, model, entry, aspect, radius, origin, axis, _least(seed, margin)) / radius
 
 
@@ -209,7 +209,7 @@ def _burnt_in(seed: PreparedSeed, scene: SceneEstimate, window: tuple[slice, sli
 
 
 def _axis(
-    seed: PreparedSeed, scene: SceneEstimate, entry: ToolPose, aspect: float, radius: float
+    scene: SceneEstimate, entry: ToolPose, aspect: float, radius: float
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the entry point of the axis and its direction, x (in the original's proportions) and y."""
     turn = 2 * math.pi * entry.clock / 12
