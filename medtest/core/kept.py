@@ -18,11 +18,11 @@ def per_seed(make: Callable[Concatenate[PreparedSeed, P], T]) -> Callable[Concat
     name = f"{make.__module__}.{make.__qualname__}"
 
     @wraps(make)
-    def kept(seed: PreparedSeed, /, *arguments: P.args, **options: P.kwargs) -> T:
+    def wrapper(seed: PreparedSeed, /, *arguments: P.args, **options: P.kwargs) -> T:
         key = f"{name} {arguments} {options}" if arguments or options else name
         return seed.memo(key, lambda: make(seed, *arguments, **options))
 
-    return kept
+    return wrapper
 
 
 def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], T]) -> T:
