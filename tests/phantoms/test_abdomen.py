@@ -146,9 +146,7 @@ def test_refining_keeps_a_plane() -> None:
 def test_a_phantom_fits_its_facts() -> None:
     coefficients, shift = draw_liver(0, "livers", 2, 4.0)
     phantom = make_abdomen(abdomen_rng(0, "livers", 2), coefficients, shift=shift)
-    again = make_abdomen(
-        abdomen_rng(0, "livers", 2), coefficients, shift=shift, noise=abdomen_rng(0, "livers", 2, 1)
-    )
+    again = make_abdomen(abdomen_rng(0, "livers", 2), coefficients, shift=shift, noise=abdomen_rng(0, "livers", 2, 1))
     assert phantom.volume.shape == phantom.liver.shape == (72, 104, 144)
     assert phantom.volume.dtype == np.float32
     assert phantom.volume.min() >= -1001

@@ -32,9 +32,7 @@ def balls(radii: list[float]) -> list[tuple[np.ndarray, tuple[float, float, floa
 @pytest.fixture(scope="module")
 def phantom() -> AbdomenPhantom:
     coefficients, shift = draw_liver(0, "livers", 4, 2.0)
-    return make_abdomen(
-        abdomen_rng(0, "livers", 4), coefficients, shift=shift, noise=abdomen_rng(0, "livers", 4, 0)
-    )
+    return make_abdomen(abdomen_rng(0, "livers", 4), coefficients, shift=shift, noise=abdomen_rng(0, "livers", 4, 0))
 
 
 @pytest.fixture(scope="module")
