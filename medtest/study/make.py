@@ -164,7 +164,7 @@ def write_study(
                 rng=generator(seed, "order", number),
             )
             longest = max(longest, len(slots))
-            store.add_places(number, "main", [(slot.item, slot.showing) for slot in slots])
+            store.add_places(number, "main", slots)
             store.add_places(number, "training", [(item.id, 1) for item in training])
     return longest
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,17 +21,8 @@ REPEAT_GAP = 0.3
 _LOOK_AHEAD = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """A place in an annotator's list.
-
-    Attributes:
-        item: Number of the item.
-        showing: 1, or 2 if the item is repeated.
-    """
-
-    item: int
-    showing: int = 1
+Slot: TypeAlias = tuple[int, int]
+"""A place in an annotator's list: the number of the item, and its showing, 1, or 2 if it is repeated."""
 
 
 def generator(seed: int, *names: object) -> np.random.Generator:
@@ -116,7 +107,7 @@ def arrange(
     for items in (*own.values(), catches):
         shuffled = rng.permutation(np.asarray(items, dtype=np.int64))
         for index, item in enumerate(shuffled):
-            placed.append(((index + rng.random()) / len(shuffled), Slot(item=int(item))))
+            placed.append(((index + rng.random()) / len(shuffled), (int(item), 1)))
     again = _come_back(placed, own, repeats, rng)
     order = [slot for _, slot in sorted([*placed, *again], key=lambda pair: pair[0])]
     return _apart(order, sources)
@@ -126,7 +117,7 @@ def _come_back(
     placed: Sequence[tuple[float, Slot]], own: Mapping[str, Sequence[int]], repeats: int, rng: np.random.Generator
 ) -> list[tuple[float, Slot]]:
     """Choose items from the first part of the list, cycling through the relations, and a later place for each."""
-    early = {slot.item: place for place, slot in placed if place < 1 - REPEAT_GAP}
+    early = {item: place for place, (item, _) in placed if place < 1 - REPEAT_GAP}
     turns = [
         [item for item in rng.permutation(np.asarray(items, dtype=np.int64)) if item in early] for items in own.values()
     ]
@@ -134,17 +125,17 @@ def _come_back(
     repeated: list[tuple[float, Slot]] = []
     for item in order[:repeats]:
         low = early[int(item)] + REPEAT_GAP
-        repeated.append((low + (1 - low) * rng.random(), Slot(item=int(item), showing=2)))
+        repeated.append((low + (1 - low) * rng.random(), (int(item), 2)))
     return repeated
 
 
 def _apart(order: list[Slot], sources: Mapping[int, str]) -> list[Slot]:
     """Separate neighbours of the same source by swapping with a nearby slot; repeated items stay in place."""
-    repeated = {slot.item for slot in order if slot.showing == 2}
+    repeated = {item for item, showing in order if showing == 2}
     slots = list(order)
 
     def source(place: int) -> str:
-        return sources[slots[place].item]
+        return sources[slots[place][0]]
 
     def clashes(place: int) -> bool:
         return 0 < place < len(slots) and source(place) == source(place - 1)
@@ -152,12 +143,12 @@ def _apart(order: list[Slot], sources: Mapping[int, str]) -> list[Slot]:
     for place in range(1, len(slots)):
         if not clashes(place):
             continue
-        movable = place if slots[place].item not in repeated else place - 1
-        if slots[movable].item in repeated:
+        movable = place if slots[place][0] not in repeated else place - 1
+        if slots[movable][0] in repeated:
             continue
         around = [*range(place + 1, min(place + _LOOK_AHEAD, len(slots))), *range(place - 2, -1, -1)]
         for other in around:
-            if slots[other].item in repeated:
+            if slots[other][0] in repeated:
                 continue
             slots[movable], slots[other] = slots[other], slots[movable]
             if not any(clashes(p) for p in (movable, movable + 1, other, other + 1)):

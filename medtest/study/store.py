@@ -11,8 +11,7 @@ import hmac
 import json
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ class StudyStore:
             fix = "medtest study make suite=… writes one"
             raise typed_error("folder", f"{folder.name}, which holds no study", fix=fix)
         self._lock = threading.RLock()
-        with self._problems():
+        with database_problems(self.folder):
             self._connection = sqlite.connect(folder / DATABASE, durable=True, implicit=True)
             self.meta: dict[str, Any] = {k: json.loads(v) for k, v in self._rows("SELECT key, value FROM meta")}
         if self.meta.get("format") != FORMAT:
@@ -100,7 +99,7 @@ class StudyStore:
     def add_items(self, items: Iterable[Item]) -> None:
         """Add items."""
         marks = ", ".join("?" for _ in ITEM_COLUMNS)
-        with self._problems(), self._lock, self._connection:
+        with database_problems(self.folder), self._lock, self._connection:
             self._connection.executemany(
                 f"INSERT INTO items({', '.join(ITEM_COLUMNS)}) VALUES ({marks})",  # noqa: S608 - constant names
                 [tuple(plain(getattr(item, name)) for name in ITEM_COLUMNS) for item in items],
@@ -112,15 +111,14 @@ class StudyStore:
             (annotator, phase, number, item, showing, secrets.token_hex(16), secrets.token_hex(16))
             for number, (item, showing) in enumerate(slots, start=1)
         ]
-        with self._problems(), self._lock, self._connection:
+        with database_problems(self.folder), self._lock, self._connection:
             self._connection.executemany("INSERT INTO slots VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     # --- annotators ----------------------------------------------------------------------------------------------
 
     def annotators(self) -> list[tuple[int, bool]]:
         """Return every annotator's number and whether they have a link."""
-        with self._problems():
-            return [(i, bool(t)) for i, t in self._rows("SELECT id, token_sha256 FROM annotators ORDER BY id")]
+        return [(i, bool(t)) for i, t in self._rows("SELECT id, token_sha256 FROM annotators ORDER BY id")]
 
     def new_tokens(self, annotators: Sequence[int]) -> list[str]:
         """Create new links for annotators, which invalidate the old ones; all or none. The tokens are not stored.
@@ -131,7 +129,7 @@ class StudyStore:
         self.check_annotators("--for", annotators)
         tokens = [secrets.token_urlsafe(32) for _ in annotators]
         rows = [(_hash(token), number) for token, number in zip(tokens, annotators, strict=True)]
-        with self._problems(), self._lock, self._connection:
+        with database_problems(self.folder), self._lock, self._connection:
             self._connection.executemany("UPDATE annotators SET token_sha256 = ? WHERE id = ?", rows)
         return tokens
 
@@ -154,10 +152,9 @@ class StudyStore:
         """Return the annotator of a token, or None; all hashes are compared, each in constant time."""
         hashed = _hash(token)
         annotator: int | None = None
-        with self._problems():
-            for number, stored in self._rows("SELECT id, token_sha256 FROM annotators"):
-                if hmac.compare_digest(hashed, stored or "-" * 64):
-                    annotator = number
+        for number, stored in self._rows("SELECT id, token_sha256 FROM annotators"):
+            if hmac.compare_digest(hashed, stored or "-" * 64):
+                annotator = number
         return annotator
 
     def seal(self, annotator: int, token: str) -> str:
@@ -167,32 +164,25 @@ class StudyStore:
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def items(self, phase: Phase | None = None) -> list[Item]:
-        """Return all items, or those of one phase."""
-        with self._problems():
-            rows = self._rows(f"SELECT {', '.join(ITEM_COLUMNS)} FROM items ORDER BY id")  # noqa: S608
-            all_items = [item_of(row) for row in rows]
-        return [item for item in all_items if phase is None or item.phase == phase]
+    def items(self) -> list[Item]:
+        """Return all items."""
+        query = f"SELECT {', '.join(ITEM_COLUMNS)} FROM items ORDER BY id"  # noqa: S608 - constant names
+        return [item_of(row) for row in self._rows(query)]
 
     def item(self, number: int) -> Item:
         """Return one item."""
-        with self._problems():
-            rows = self._rows(f"SELECT {', '.join(ITEM_COLUMNS)} FROM items WHERE id = ?", (number,))  # noqa: S608
-            return item_of(rows[0])
+        query = f"SELECT {', '.join(ITEM_COLUMNS)} FROM items WHERE id = ?"  # noqa: S608 - constant names
+        return item_of(self._rows(query, (number,))[0])
 
-    def places(self, annotator: int | None = None) -> list[Place]:
-        """Return every place of the lists, or those of one annotator."""
-        where = "" if annotator is None else "WHERE annotator = ?"
-        query = f"SELECT {', '.join(PLACE_COLUMNS)} FROM slots {where} ORDER BY annotator, phase, position"  # noqa: S608
-        with self._problems():
-            rows = self._rows(query, () if annotator is None else (annotator,))
-            return [Place(**dict(zip(PLACE_COLUMNS, row, strict=True))) for row in rows]
+    def places(self) -> list[Place]:
+        """Return every place of the lists."""
+        query = f"SELECT {', '.join(PLACE_COLUMNS)} FROM slots ORDER BY annotator, phase, position"  # noqa: S608
+        return [Place(**dict(zip(PLACE_COLUMNS, row, strict=True))) for row in self._rows(query)]
 
     def place(self, annotator: int, phase: Phase, position: int) -> Place | None:
         """Return one place, or None if the list has no such place."""
         query = f"SELECT {', '.join(PLACE_COLUMNS)} FROM slots WHERE annotator=? AND phase=? AND position=?"  # noqa: S608
-        with self._problems():
-            rows = self._rows(query, (annotator, phase, position))
+        rows = self._rows(query, (annotator, phase, position))
         return Place(**dict(zip(PLACE_COLUMNS, rows[0], strict=True))) if rows else None
 
     def picture(self, annotator: int, key: str) -> Path | None:
@@ -201,8 +191,7 @@ class StudyStore:
             "SELECT CASE WHEN s.source_key = ?2 THEN i.source_file ELSE i.followup_file END FROM slots s "
             "JOIN items i ON i.id = s.item WHERE s.annotator = ?1 AND (s.source_key = ?2 OR s.followup_key = ?2)"
         )
-        with self._problems():
-            rows = self._rows(query, (annotator, key))
+        rows = self._rows(query, (annotator, key))
         return self.folder / IMAGES / rows[0][0] if rows and IMAGE_NAME.fullmatch(rows[0][0]) else None
 
     def answers(self, annotator: int | None = None, *, history: bool = False) -> list[SavedAnswer]:
@@ -212,8 +201,7 @@ class StudyStore:
             f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE (?1 IS NULL OR annotator = ?1) {newest} "  # noqa: S608
             "ORDER BY id"
         )
-        with self._problems():
-            return [answer_of(row) for row in self._rows(query, (annotator,))]
+        return [answer_of(row) for row in self._rows(query, (annotator,))]
 
     def answer(self, annotator: int, phase: Phase, position: int) -> SavedAnswer | None:
         """Return the latest answer of one place, or None."""
@@ -221,16 +209,14 @@ class StudyStore:
             f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE annotator=? AND phase=? AND position=? "  # noqa: S608
             "ORDER BY id DESC LIMIT 1"
         )
-        with self._problems():
-            rows = self._rows(query, (annotator, phase, position))
+        rows = self._rows(query, (annotator, phase, position))
         return answer_of(rows[0]) if rows else None
 
     def progress(self, annotator: int, phase: Phase) -> tuple[int, list[int]]:
         """Return the length of a list, and the answered positions."""
-        with self._problems():
-            total = self._rows("SELECT COUNT(*) FROM slots WHERE annotator=? AND phase=?", (annotator, phase))[0]
-            query = "SELECT DISTINCT position FROM answers WHERE annotator=? AND phase=? ORDER BY position"
-            return int(total[0]), [int(row[0]) for row in self._rows(query, (annotator, phase))]
+        total = self._rows("SELECT COUNT(*) FROM slots WHERE annotator=? AND phase=?", (annotator, phase))[0]
+        query = "SELECT DISTINCT position FROM answers WHERE annotator=? AND phase=? ORDER BY position"
+        return int(total[0]), [int(row[0]) for row in self._rows(query, (annotator, phase))]
 
     # --- answering -----------------------------------------------------------------------------------------------
 
@@ -254,7 +240,7 @@ class StudyStore:
             answer.request,
         )
         query = f"SELECT {', '.join(ANSWER_COLUMNS)} FROM answers WHERE annotator=? AND request=?"  # noqa: S608
-        with self._problems(), self._lock:
+        with database_problems(self.folder), self._lock:
             with self._connection:
                 self._connection.execute(
                     "INSERT INTO answers(annotator, phase, position, diagnosis, realism, marks, comment, elapsed_ms, "
@@ -265,13 +251,8 @@ class StudyStore:
             return answer_of(self._rows(query, (annotator, answer.request))[0])
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._lock:
+        with database_problems(self.folder), self._lock:
             return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _problems(self) -> Iterator[None]:
-        with database_problems(self.folder):
-            yield
 
 
 def _hash(token: str) -> str:

@@ -27,18 +27,18 @@ def _read_image(store: StudyStore, file: str) -> np.ndarray:
 @pytest.mark.slow
 def test_a_study_holds_the_requested_items(pairs_study: Path) -> None:
     with StudyStore(pairs_study) as store:
-        items = store.items("main")
+        items = [item for item in store.items() if item.phase == "main"]
         assert Counter(i.relation for i in items if i.role is Role.ITEM) == {"blur": 4, "text": 4}
         assert (
             Counter(i.severity for i in items if i.role is Role.ITEM and i.relation == "blur").most_common(1)[0][1] <= 2
         )
         assert Counter(i.role for i in items if i.role is not Role.ITEM) == {Role.IDENTICAL: 1, Role.ERASED: 1}
-        assert len(store.items("training")) == 4
+        assert sum(item.phase == "training" for item in store.items()) == 4
         for annotator in (1, 2, 3):
-            places = [p for p in store.places(annotator) if p.phase == "main"]
+            places = [p for p in store.places() if p.annotator == annotator and p.phase == "main"]
             assert len(places) == 8 + 2 + 2
             assert sum(p.showing == 2 for p in places) == 2
-        orders = [tuple(p.item for p in store.places(a) if p.phase == "main") for a in (1, 2, 3)]
+        orders = [tuple(p.item for p in store.places() if p.annotator == a and p.phase == "main") for a in (1, 2, 3)]
         assert len(set(orders)) == 3
 
 
@@ -90,7 +90,7 @@ def test_follow_ups_come_from_the_store(tmp_path: Path) -> None:
 def test_artefacts(frames_study: Path) -> None:
     with StudyStore(frames_study) as store:
         assert store.kind is StudyKind.ARTEFACTS
-        items = store.items("main")
+        items = [item for item in store.items() if item.phase == "main"]
         assert Counter(i.relation for i in items if i.role is Role.ITEM) == {"source": 6, "blur": 2, "text": 2}
         caught = [i for i in items if i.role is Role.MARKED]
         assert {i.severity for i in caught} == {5}
@@ -103,7 +103,7 @@ def test_no_artefact_is_caught_twice(tmp_path: Path) -> None:
         tmp_path, tmp_path / "caught", ("limit=3",), kind="artefacts", frames="3", per_relation="9", catch="0.5"
     )
     with StudyStore(study.folder) as store:
-        caught = [i.address for i in store.items("main") if i.role is Role.MARKED]
+        caught = [i.address for i in store.items() if i.phase == "main" and i.role is Role.MARKED]
     assert len(set(caught)) == len(caught) == study.catches <= 6
     assert any("catch items" in notice for notice in study.notices)
 
@@ -151,7 +151,7 @@ def test_options_are_checked_all_at_once() -> None:
 
 def test_review_takes_flagged_and_disputed_items(folder: Path, tmp_path: Path) -> None:
     with StudyStore(folder) as store:
-        judged = [i for i in store.items("main") if i.role is Role.ITEM]
+        judged = [i for i in store.items() if i.phase == "main" and i.role is Role.ITEM]
         unreal, disputed = judged[0].address, judged[5].address
 
         def say(annotator: int, item: object, showing: int) -> dict[str, object]:
@@ -167,7 +167,7 @@ def test_review_takes_flagged_and_disputed_items(folder: Path, tmp_path: Path) -
     with StudyStore(study.folder) as store:
         assert {i.address for i in store.items()} == {unreal, disputed}
         assert store.meta["review_of"] == "pairs"
-        assert len(store.places(1)) == len(store.places(2)) == 2
+        assert [place.annotator for place in store.places()] == [1, 1, 2, 2]
         assert all((study.folder / IMAGES / i.source_file).is_file() for i in store.items())
         assert store.answers() == []
     with pytest.raises(UserMistakes, match="nothing flagged"):

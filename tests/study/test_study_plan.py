@@ -41,13 +41,13 @@ def test_lists_hold_everything_once_and_repeats_later(counts: list[int], catches
     hidden = list(range(900, 900 + catches))
     sources = {n: f"s{n % 7}" for n in [*(i for g in groups.values() for i in g), *hidden]}
     slots = arrange(groups, catches=hidden, repeats=repeats, sources=sources, rng=np.random.default_rng(seed))
-    first = [slot.item for slot in slots if slot.showing == 1]
+    first = [item for item, showing in slots if showing == 1]
     assert sorted(first) == sorted(sources)
-    again = [slot.item for slot in slots if slot.showing == 2]
+    again = [item for item, showing in slots if showing == 2]
     assert len(set(again)) == len(again) <= repeats
     assert not set(again) & set(hidden)
     for item in again:
-        places = [(slot.showing, place) for place, slot in enumerate(slots) if slot.item == item]
+        places = [(showing, place) for place, (listed, showing) in enumerate(slots) if listed == item]
         assert dict(places)[1] < dict(places)[2]
 
 
@@ -55,14 +55,14 @@ def test_repeats_come_much_later_and_relations_are_spread() -> None:
     groups = {name: list(range(start, start + 40)) for name, start in (("a", 0), ("b", 100), ("c", 200))}
     sources = {n: f"s{n % 37}" for items in groups.values() for n in items}
     slots = arrange(groups, catches=[], repeats=12, sources=sources, rng=np.random.default_rng(3))
-    assert sum(slot.showing == 2 for slot in slots) == 12
-    place = {(slot.item, slot.showing): index for index, slot in enumerate(slots)}
+    assert sum(showing == 2 for _, showing in slots) == 12
+    place = {slot: index for index, slot in enumerate(slots)}
     for item, showing in place:
         if showing == 2:
             assert place[item, 2] - place[item, 1] > 0.5 * REPEAT_GAP * len(slots)
-    third = [slot.item // 100 for slot in slots[: len(slots) // 3] if slot.showing == 1]
+    third = [item // 100 for item, showing in slots[: len(slots) // 3] if showing == 1]
     assert max(Counter(third).values()) - min(Counter(third).values()) <= 4
-    neighbours = [sources[a.item] == sources[b.item] for a, b in zip(slots, slots[1:], strict=False)]
+    neighbours = [sources[a] == sources[b] for (a, _), (b, _) in zip(slots, slots[1:], strict=False)]
     assert sum(neighbours) == 0
 
 
@@ -70,7 +70,7 @@ def test_orders_differ_between_annotators_and_are_the_same_again() -> None:
     groups = {"a": list(range(30))}
     sources = {n: str(n) for n in range(30)}
     orders = [
-        [s.item for s in arrange(groups, catches=[], repeats=0, sources=sources, rng=generator(7, "order", number))]
+        arrange(groups, catches=[], repeats=0, sources=sources, rng=generator(7, "order", number))
         for number in (1, 2, 1)
     ]
     assert orders[0] == orders[2] != orders[1]

@@ -35,7 +35,7 @@ def answered(folder: Path) -> Path:
     Annotator 3 misses the erased lesions and changes one level when an item comes back.
     """
     with StudyStore(folder) as store:
-        judged = [i for i in store.items("main") if i.role is Role.ITEM]
+        judged = [i for i in store.items() if i.phase == "main" and i.role is Role.ITEM]
         unreal = next(i for i in judged if i.relation == "blur").id
         disputed = next(i for i in judged if i.relation == "text").id
 
@@ -117,7 +117,7 @@ def test_without_any_answer(folder: Path, tmp_path: Path) -> None:
 
 def test_one_answer(folder: Path, tmp_path: Path) -> None:
     with StudyStore(folder) as store:
-        place = next(p for p in store.places(1) if p.phase == "main")
+        place = next(p for p in store.places() if p.annotator == 1 and p.phase == "main")
         store.save(1, "main", place.position, NewAnswer(diagnosis=4, realism=3, request="request-1"))
     report_study(folder, home=tmp_path, track=False)
 
@@ -173,7 +173,7 @@ def test_mlflow_holds_the_figures_and_keeps_its_run(answered: Path, tmp_path: Pa
 def test_artefacts(frames_folder: Path, tmp_path: Path) -> None:
     """Six frames, three annotators: blood is marked by all on three frames, by two on one, by one on one."""
     with StudyStore(frames_folder) as store:
-        frames = [i.id for i in store.items("main") if i.relation == "source"]
+        frames = [i.id for i in store.items() if i.phase == "main" and i.relation == "source"]
         marked = {frames[0]: 3, frames[1]: 3, frames[2]: 3, frames[3]: 2, frames[4]: 1}
 
         def say(annotator: int, item: Item, showing: int) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def test_image_ids_are_opaque_and_everyones_own(store: StudyStore) -> None:
 
 def test_names_of_images_do_not_leave_the_folder(store: StudyStore) -> None:
     """A study's folder may be untrusted."""
-    place = store.places(1)[0]
+    place = store.places()[0]
     with store._connection:
         store._connection.execute("UPDATE items SET source_file = '../study.db' WHERE id = ?", (place.item,))
     assert store.picture(1, place.source_key) is None

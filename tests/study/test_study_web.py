@@ -114,8 +114,8 @@ def test_no_listing_and_no_other_file(browser: Browser, path: str) -> None:
 
 
 def test_images_belong_to_their_annotator(store: StudyStore, browser: Browser) -> None:
-    own = [p for p in store.places(1) if p.phase == "main"][0]
-    other = [p for p in store.places(2) if p.phase == "main"][0]
+    own = [p for p in store.places() if p.annotator == 1 and p.phase == "main"][0]
+    other = [p for p in store.places() if p.annotator == 2 and p.phase == "main"][0]
     reply = browser.ask("GET", f"/image/{own.source_key}")
     assert (reply.status, reply.headers["content-type"]) == (200, "image/png")
     assert reply.body.startswith(b"\x89PNG")
@@ -124,7 +124,7 @@ def test_images_belong_to_their_annotator(store: StudyStore, browser: Browser) -
 
 def test_items_do_not_reveal_their_role(store: StudyStore, browser: Browser) -> None:
     text = browser.ask("GET", "/api/item/training/1").body.decode()
-    place = next(p for p in store.places(1) if p.phase == "training")
+    place = next(p for p in store.places() if p.annotator == 1 and p.phase == "training")
     item = store.item(place.item)
     for secret in (item.seed_id, item.relation, item.role.value, item.followup_sha256, item.source_file, "showing"):
         assert secret not in text.replace('"source"', "")

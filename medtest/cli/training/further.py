@@ -70,7 +70,7 @@ def train_further_of(
         start=start,
         invocation=invocation,
         device=device,
-        out=folder_of(request, invocation.home, network=start.name, recipe=recipe.name),
+        out=request.out or invocation.home / "outputs" / FOLDER / f"{start.name}-{recipe.name}",
         threads=threads or invocation.threads,
         console=console,
         reporter=TrainingReporter(console, *kind.reported),
@@ -219,11 +219,6 @@ def load_suite_of(request: FurtherRequest, config_dirs: Sequence[Path]) -> Loade
     overrides = [*request.overrides, f"model={request.model}", *([f"data={request.test}"] if request.test else [])]
     with own_keys(*FURTHER_KEYS, *SHORT):
         return load(request.suite, overrides, config_dirs=config_dirs)
-
-
-def folder_of(request: FurtherRequest, home: Path, *, network: str, recipe: str) -> Path:
-    """Return the folder of a training: as typed, else by network and recipe below ``home``."""
-    return request.out or home / "outputs" / FOLDER / f"{network}-{recipe}"
 
 
 @contextmanager

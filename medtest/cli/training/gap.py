@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from medtest.cli.training.reporter import TrainingReporter
-from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT
+from medtest.cli.training.tokens import MOST_PHANTOMS, SHORT, split_recipe
 from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_error, typed_mistake
 
 if TYPE_CHECKING:
@@ -64,14 +64,7 @@ def parse_gap(tokens: Sequence[str]) -> GapRequest:
     from medtest.relations.adversarial.generators.files import GeneratorSettings
     from medtest.training.settings.recipe_files import typed_value
 
-    changes: dict[str, Any] = {}
-    rest: list[str] = []
-    for token in tokens:
-        key, equals, value = token.partition("=")
-        if equals and (key.startswith("recipe.") or key in OF_RECIPE):
-            changes[OF_RECIPE.get(key, key.removeprefix("recipe."))] = typed_value(value)
-        else:
-            rest.append(token)
+    changes, rest = split_recipe(tokens, OF_RECIPE, "recipe.")
     name, overrides, own, words = split_tokens(rest, *KEYS)
     mistakes = [typed_mistake("", word, "KEY=VALUE", nearest=nearest_name(word, KEYS)) for word in words]
     if not any(token.startswith(("model=", "systems=")) for token in overrides):
@@ -130,7 +123,9 @@ def train_gap(
     from medtest.cli.training.further import device_of, locked_folder
     from medtest.core.files.paths import path_from_here
     from medtest.relations.adversarial.generators.files import training_folder
+    from medtest.runner.units.parts import Parts
     from medtest.session.runs import invocation_of
+    from medtest.training.generators.material import side_of, suite_on
     from medtest.training.generators.recipe import load_recipe
     from medtest.training.generators.train import noise_floor, train_generator
 
@@ -139,9 +134,11 @@ def train_gap(
     invocation = invocation_of(loaded)
     device = device_of(invocation.device)
     system, digest = attacked(loaded)
-    parts = _parts(loaded, request, invocation)
+    side = side_of(loaded.suite)  # reports a mismatch before anything is made
+    on = suite_on(loaded.suite, phantoms=request.phantoms, dataset=request.dataset)
+    parts = Parts(on, invocation.data, invocation.batch_size)
     classes = _classes(parts, system, request.settings)
-    out = training_folder(digest, classes, _side(loaded.suite), request.settings)
+    out = training_folder(digest, classes, side, request.settings)
     with locked_folder(out, fresh=invocation.fresh, console=console):
         cores = threads or invocation.threads or 1
         attack, cases = attacking(request, recipe, parts, system, digest, out / "cases", device, cores)
@@ -204,21 +201,6 @@ def attacked(loaded: Loaded) -> tuple[System, str]:
     if mistakes:
         raise UserMistakes(mistakes)
     return system, system_digest(suite.systems[0], system, suite.task)
-
-
-def _side(suite: Suite) -> int:
-    from medtest.training.generators.material import side_of
-
-    return side_of(suite)
-
-
-def _parts(loaded: Loaded, request: GapRequest, invocation: Invocation) -> Any:
-    from medtest.runner.units.parts import Parts
-    from medtest.training.generators.material import suite_on
-
-    _side(loaded.suite)  # reports a mismatch before anything is made
-    suite = suite_on(loaded.suite, phantoms=request.phantoms, dataset=request.dataset)
-    return Parts(suite, invocation.data, invocation.batch_size)
 
 
 def _classes(parts: Any, system: System, settings: GeneratorSettings) -> Classes:

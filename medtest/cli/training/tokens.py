@@ -80,6 +80,25 @@ class FurtherRequest:
         return {"label_vectors": self.label_vectors} if self.label_vectors else {}
 
 
+def split_recipe(tokens: Sequence[str], short: Mapping[str, str], *prefixes: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the typed keys of a recipe with their values, and the other tokens.
+
+    Args:
+        tokens: The typed tokens.
+        short: Keys of the recipe by those that may be typed for them.
+        prefixes: Beginnings of further keys; "recipe." is left out of the key.
+    """
+    changes: dict[str, Any] = {}
+    rest: list[str] = []
+    for token in tokens:
+        key, equals, value = token.partition("=")
+        if equals and (key.startswith(prefixes) or key in short):
+            changes[short.get(key, key.removeprefix("recipe."))] = typed_value(value)
+        else:
+            rest.append(token)
+    return changes, rest
+
+
 def parse(tokens: Sequence[str]) -> FurtherRequest:
     """Parse the tokens.
 
@@ -88,14 +107,7 @@ def parse(tokens: Sequence[str]) -> FurtherRequest:
     """
     from medtest.cli.typed import split_tokens
 
-    changes: dict[str, Any] = {}
-    rest: list[str] = []
-    for token in tokens:
-        key, equals, value = token.partition("=")
-        if equals and (key.startswith(("recipe.", "defence.")) or key in SHORT):
-            changes[key.removeprefix("recipe.") if "." in key else SHORT[key]] = typed_value(value)
-        else:
-            rest.append(token)
+    changes, rest = split_recipe(tokens, SHORT, "recipe.", "defence.")
     name, overrides, own, words = split_tokens(rest, *FURTHER_KEYS)
     fix = "medtest train further --help lists the keys"
     mistakes = [typed_mistake("", word, "KEY=VALUE", fix, nearest_name(word, FURTHER_KEYS)) for word in words]

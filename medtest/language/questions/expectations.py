@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from medtest.core.cases import Verdict
+from medtest.core.cases import Effect, Json, Verdict
 from medtest.language.questions.answers.compare import Change, Comparison, compare, compare_values
 from medtest.language.questions.answers.extract.place import CELLS
 from medtest.language.questions.answers.kinds import KINDS
@@ -161,13 +158,8 @@ def _became(
     *,
     by_name: bool = False,
 ) -> Judgement:
-    at_inserted = expected.value == AT_INSERTED
-    needs_inserted = at_inserted or expected.value == "+inserted"
-    if needs_inserted and (inserted is None or (at_inserted and not inserted.cells)):
-        return Judgement(verdict=Verdict.SKIP, reason="nothing inserted")
-    plus = PLUS.fullmatch(expected.value)
-    if plus is not None and source.state in (State.UNPARSED, State.REFUSAL):
-        return Judgement(verdict=Verdict.SKIP, reason=_no_source(source))
+    if problem := without_target(expected, source, inserted):
+        return Judgement(verdict=Verdict.SKIP, reason=problem)
     if answer.state == State.REFUSAL:
         return Judgement(verdict=Verdict.FAIL, reason="refusal")
     if answer.value is None:
@@ -180,6 +172,15 @@ def _became(
         did = _affirms(answer.value, target, inserted, before=None if by_name else earlier)
     reason = "became" if did else "did not become"
     return Judgement(verdict=Verdict.PASS if did else Verdict.FAIL, reason=reason, comparison=comparison)
+
+
+def without_target(expected: Expectation, source: Answer, inserted: Inserted | None) -> str:
+    """Return the reason why the value required by ``must become`` is unknown, or ""."""
+    at_inserted = expected.value == AT_INSERTED
+    if (at_inserted or expected.value == "+inserted") and (inserted is None or (at_inserted and not inserted.cells)):
+        return "nothing inserted"
+    has_source = source.state not in (State.UNPARSED, State.REFUSAL)
+    return "" if has_source or PLUS.fullmatch(expected.value) is None else _no_source(source)
 
 
 def wanted_value(expected: Expectation, kind: Kind, source: Answer, inserted: Inserted | None) -> Value:
@@ -222,19 +223,45 @@ def _affirms(value: Value, target: Value, inserted: Inserted | None, *, before: 
     return bool(new or value.names & (allowed or target.names))
 
 
-def cells_of(mask: NDArray[np.bool_], *, share: float = LEAST_SHARE) -> frozenset[str]:
-    """Return the cells of the 3 × 3 grid that contain a region.
+def inserted_of(effect: Effect) -> Inserted | None:
+    """Return the objects that an effect inserted, or None.
+
+    Their cells are those with a sufficient share of the objects (``grid``, nine shares row by row) and the one with the
+    largest; without a grid those of the ``places``.
 
     Args:
-        mask: bool H×W.
-        share: Smallest share of the region for which a cell counts.
-
-    Returns:
-        Names of cells; empty for an empty mask. The cell with the largest share is always included.
+        effect: Effect of kind ``add``: ``count``, and ``grid`` or ``places`` (x and y as fractions of the image's
+            sides);
+            ``names``, if the right names are known.
     """
-    rows, columns = np.nonzero(mask)
-    if rows.size == 0:
-        return frozenset()
-    number = rows * 3 // mask.shape[0] * 3 + columns * 3 // mask.shape[1]
-    parts = np.bincount(number, minlength=9) / rows.size
-    return frozenset(CELLS[int(index)] for index in np.flatnonzero((parts >= share) | (parts == parts.max())))
+    if effect.kind != "add":
+        return None
+    data = effect.data
+    count = data.get("count", 1)
+    names = data.get("names")
+    return Inserted(
+        count=int(count) if isinstance(count, int | float) else 1,
+        names=frozenset(str(name) for name in names) if isinstance(names, list) else frozenset(),
+        cells=_cells(data.get("grid"), data.get("places")),
+    )
+
+
+def _cells(grid: Json, places: Json) -> frozenset[str]:
+    shares = [float(share) for share in grid if isinstance(share, int | float)] if isinstance(grid, list) else []
+    if len(shares) == len(CELLS) and max(shares) > 0:
+        largest = max(shares)
+        return frozenset(
+            cell for cell, share in zip(CELLS, shares, strict=True) if share >= LEAST_SHARE or share == largest
+        )
+    cells = [_cell(place) for place in places] if isinstance(places, list) else []
+    return frozenset(cell for cell in cells if cell)
+
+
+def _cell(place: Json) -> str:
+    if not isinstance(place, list) or len(place) != 2:
+        return ""
+    x, y = place
+    if not isinstance(x, int | float) or not isinstance(y, int | float):
+        return ""
+    column, row = (min(max(int(3 * coordinate), 0), 2) for coordinate in (x, y))
+    return CELLS[3 * row + column]

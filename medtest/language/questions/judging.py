@@ -14,6 +14,7 @@ from medtest.language.questions.expectations import (
     judge_against_source,
     judge_against_truth,
     wanted_value,
+    without_target,
 )
 from medtest.language.questions.matrix import Expectation, Rule
 from medtest.language.questions.values import YES, names
@@ -104,12 +105,7 @@ def wanted_text(expected: Expectation, answer: Answer, source: Answer | None, in
         return ""
     if expected.rule == Rule.INVARIANT:
         return said(source)
-    at_inserted = expected.value == "@inserted"
-    if (at_inserted or expected.value == "+inserted") and inserted is None:
-        return ""
-    if at_inserted and inserted is not None and not inserted.cells:
-        return ""
-    if expected.value.startswith("+") and source.state in (State.UNPARSED, State.REFUSAL):
+    if without_target(expected, source, inserted):
         return ""
     target = wanted_value(expected, answer.kind, source, inserted)
     if KINDS[answer.kind].unnamed and inserted is not None and inserted.names and target == names(YES):

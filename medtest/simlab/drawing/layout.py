@@ -51,13 +51,8 @@ class SceneLayout:
     held: tuple[tuple[int, str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Thing:
-    wish: int
-    name: str
-    turn: int
-
-
+_Thing = tuple[int, str]
+"""A thing to place: index of its wish, and class of the renderer."""
 _Bond = tuple[int, str, int]
 
 
@@ -73,10 +68,7 @@ def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
         draw: Random generator of positions, and of colours that are not requested.
     """
     things = [
-        _Thing(at, wish.name, turn)
-        for at, wish in enumerate(wish_list.wishes)
-        if wish.name is not None
-        for turn in range(wish.count)
+        (at, wish.name) for at, wish in enumerate(wish_list.wishes) if wish.name is not None for _ in range(wish.count)
     ][:MOST_THINGS]
     if not things:
         return SceneLayout()
@@ -96,7 +88,7 @@ def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
             order = _order(len(things), bonds)
             place = {at: number for number, at in enumerate(order)}
             return SceneLayout(
-                tuple(Standing(things[at].name, colours[at], _rounded(boxes[at]), things[at].wish) for at in order),
+                tuple(Standing(things[at][1], colours[at], _rounded(boxes[at]), things[at][0]) for at in order),
                 tuple(sorted(set(range(len(wish_list.links))) - set(links))),
                 tuple((place[first], side, place[other]) for first, side, other in bonds),
             )
@@ -110,8 +102,8 @@ def _bonds(wish_list: WishList, links: Sequence[int], things: Sequence[_Thing], 
     bonds: list[_Bond] = []
     for number in links:
         link = wish_list.links[number]
-        subjects = [at for at, thing in enumerate(things) if thing.wish == link.one]
-        others = [at for at, thing in enumerate(things) if thing.wish == link.other]
+        subjects = [at for at, (wish, _) in enumerate(things) if wish == link.one]
+        others = [at for at, (wish, _) in enumerate(things) if wish == link.other]
         pairs = [(subject, other) for subject in subjects for other in others]
         bonds += [(subject, link.side, other) for subject, other in (pairs if every else pairs[:1])]
     return bonds
@@ -283,8 +275,8 @@ def _sizes(things: Sequence[_Thing], bonds: Sequence[_Bond], least: float, draw:
     inner = {first for first, side, _ in bonds if side == "in"}
     holders = {other for _, side, other in bonds if side == "in"}
     bearing = [(first, other) for first, side, other in bonds if side == "on"]
-    for at, thing in enumerate(things):
-        aspect = ASPECTS[thing.name]
+    for at, (_, name) in enumerate(things):
+        aspect = ASPECTS[name]
         large = draw.uniform(least, 1.0) * (1.5 if at in holders - inner else 1.0)
         width = min(large * aspect**0.5, large * 1.35)
         sizes.append((width, width / aspect))
@@ -339,10 +331,10 @@ def _coloured(wish_list: WishList, things: Sequence[_Thing], bonds: Sequence[_Bo
     """Return a colour for each thing: the requested one, or else one not used by things it touches."""
     colours: list[str] = []
     touching = [(first, other) for first, side, other in bonds if side in _OVERLAP | {"on"}]
-    for at, thing in enumerate(things):
-        requested = wish_list.wishes[thing.wish].colour
+    for at, (wish, _) in enumerate(things):
+        requested = wish_list.wishes[wish].colour
         beside = {other if first == at else first for first, other in touching if at in (first, other)}
-        used = {wish_list.wishes[things[other].wish].colour for other in beside}
+        used = {wish_list.wishes[things[other][0]].colour for other in beside}
         used |= {colours[other] for other in beside if other < at}
         free = [colour for colour in COLOURS if colour not in used]
         drawn = free[draw.randrange(len(free))] if free else COLOURS[draw.randrange(len(COLOURS))]

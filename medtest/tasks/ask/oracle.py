@@ -45,7 +45,7 @@ from medtest.core.oracles.base import Oracle
 from medtest.core.plugins import PartSettings
 from medtest.core.records import ANSWER_FACTORS
 from medtest.language.questions.answers.values.answer import Answer
-from medtest.language.questions.inserted import inserted_of
+from medtest.language.questions.expectations import inserted_of
 from medtest.language.questions.judging import Judged, judge, said, wanted_text
 from medtest.language.questions.matrix import Expectation, Matrix, Rule, expectation, overridden, own_questions, stated
 from medtest.language.questions.questions import Question, by_name, question_of_ask

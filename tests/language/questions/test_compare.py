@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medtest.language.questions.answers import Change, compare, king_distance, parse
 from medtest.language.questions.answers.extract.place import CELLS
-from medtest.language.questions.expectations import cells_of
 from medtest.language.questions.questions import official
 from medtest.language.questions.values import Kind
 
@@ -102,18 +100,6 @@ def test_sets_are_compared_as_sets(cells: set[str], other: set[str]) -> None:
     assert (difference.any_hit, difference.exact) == (bool(cells & other), cells == other)
     assert difference.jaccard == pytest.approx(len(cells & other) / len(cells | other))
     assert (difference.distance == 0) == difference.any_hit
-
-
-def test_cells_of_a_region() -> None:
-    mask = np.zeros((90, 120), bool)
-    assert cells_of(mask) == frozenset()
-    mask[60:90, 80:120] = True
-    assert cells_of(mask) == {"lower-right"}
-    mask[:] = True
-    assert cells_of(mask, share=0.1) == set(CELLS)
-    mask[:] = False
-    mask[:30, 30:50] = True
-    assert cells_of(mask) == {"upper-left", "upper-center"}
 
 
 @pytest.mark.parametrize(

@@ -170,14 +170,8 @@ def _compare_ranges(value: Ranges, other: Ranges, *, whole: bool) -> Comparison:
     inside = inside and all(any(two.holds(interval) for interval in answered) for two in expected)
     outside = all(any(interval.holds(two) for interval in answered) for two in expected)
     outside = outside and all(any(interval.holds(two) for two in expected) for interval in answered)
-    if not hit:
-        change = Change.FLIP
-    elif inside:
-        change = Change.STRONGER
-    elif outside:
-        change = Change.WEAKER
-    else:
-        change = Change.OVERLAP
+    change = Change.STRONGER if inside else Change.WEAKER if outside else Change.OVERLAP
+    change = change if hit else Change.FLIP
     return Comparison(any_hit=hit, exact=inside, jaccard=float(inside), change=change)
 
 

@@ -192,11 +192,11 @@ def _bounded(low: str, start: int) -> Found | None:
         low_end, high_end = sorted(_number(text) for text in match.groups() if text is not None)
         if low_end < high_end:
             tries.append((match.start(), match.end(), Range(low_end, high_end)))
-    for pattern, make in ((_AT_LEAST, _from), (_MORE, _above), (_AT_MOST, _until)):
+    for pattern in (_AT_LEAST, _MORE, _AT_MOST):
         if (match := pattern.search(low, start)) is not None:
-            tries.append(
-                (match.start(), match.end(), make(_number(next(text for text in match.groups() if text is not None))))
-            )
+            number = _number(next(text for text in match.groups() if text is not None))
+            bound = Range(0, number) if pattern is _AT_MOST else Range(number + (pattern is _MORE), math.inf)
+            tries.append((match.start(), match.end(), bound))
     if first is not None:
         tries.append((first.start(), first.end(), Range(_number(first[0]), _number(first[0]))))
     if not tries:
@@ -211,18 +211,6 @@ def _grows(low: str, counted: Found) -> bool:
     if first is None or first.low != first.high or first.low < 1:
         return False
     return any(_number(number[0]) > first.high for number in _NUMBER.finditer(low, counted[2]))
-
-
-def _from(number: float) -> Range:
-    return Range(number, math.inf)
-
-
-def _above(number: float) -> Range:
-    return Range(number + 1, math.inf)
-
-
-def _until(number: float) -> Range:
-    return Range(0, number)
 
 
 def _number(text: str) -> float:
@@ -249,11 +237,6 @@ def _sum(low: str, noun: str) -> Found | None:
         return None
     number = sum(1.0 if match["n"] in ("a", "an") else _number(match["n"]) for match in parts)
     return ranges(Range(number, number)), parts[0].start(), parts[-1].end()
-
-
-def _none_seen(low: str) -> tuple[int, int] | None:
-    match = _SEES_NONE.search(low)
-    return match.span() if match else None
 
 
 def _named_alone(low: str, noun: str, section: str | None) -> Found | None:
@@ -289,7 +272,8 @@ def _is_one(word: str) -> bool:
 
 def _without_numbers(low: str, noun: str, section: str | None) -> Found | None:
     """Return 0 for denied objects, and 1 for "a polyp"."""
-    denial = nothing(low) or _none_seen(low)
+    unseen = _SEES_NONE.search(low)
+    denial = nothing(low) or (unseen and unseen.span())
     lead = leading(low)
     if denial is not None or (lead is not None and not lead[0]):
         place = denial or (lead[1] if lead else (0, 0))
