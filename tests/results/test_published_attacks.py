@@ -33,12 +33,12 @@ def test_figures_as_printed(model, attack, epsilon, steps, figures):
 
 
 def test_a_setting_reads_as_words():
-    assert published.under("CheXNet", "PGD", 4, 4).name == "PGD, ε = 4/255, t = 4"
-    assert published.under("CheXNet", "GAP", 7).name == "GAP, L∞ = 7, validation images"
+    assert published.attack_words(published.under("CheXNet", "PGD", 4, 4)) == "PGD, ε = 4/255, t = 4"
+    assert published.attack_words(published.under("CheXNet", "GAP", 7)) == "GAP, L∞ = 7, validation images"
 
 
 def test_defences():
-    rows = {row.defence: row.accuracy_percent for row in published.defended()}
+    rows = published.defended()
     assert list(rows) == ["None", "Attack", "Standard", "MPAdvT", "MAAdvT"]
     assert rows["MPAdvT"] == {"IPMI2019-AttnMel": 82.4, "Inception v3": 31.1, "CheXNet": 83.9}
     assert rows["MAAdvT"] == {"IPMI2019-AttnMel": 82.8, "Inception v3": 34.0}  # not for several labels
@@ -53,7 +53,7 @@ def test_the_contradictions_that_are_reported():
         and row.fooling_percent + 1e-9 < published.attacked_of(row.model)[0].accuracy_percent - row.accuracy_percent
     }
     assert {model for model, _ in short} == {"IPMI2019-AttnMel"} and len(short) == 2
-    in_table_5 = next(row for row in published.defended() if row.defence == "Attack").accuracy_percent["CheXNet"]
+    in_table_5 = published.defended()["Attack"]["CheXNet"]
     assert (published.under("CheXNet", "PGD", 4, 4).accuracy_percent, in_table_5) == (45.5, 45.0)
     assert set(published.CONTRADICTION) == {"IPMI2019-AttnMel", "CheXNet"}
 

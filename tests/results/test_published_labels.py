@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from medtest.results.published import published_labels, retraining
-from medtest.results.published.published_labels import FOLDER, STATED_FALLS, flips, relative, scores, scores_of
+from medtest.results.published.published_labels import STATED_FALLS, flips, relative, scores, scores_of
 from medtest.results.published.retraining import AVERAGE, ORIGINAL, WITHOUT, label_figures
+from medtest.results.published.rows import FOLDER
 
 SHARED = Path(os.environ.get("MEDTEST_SHARED", Path(__file__).parents[2].parent / "shared"))
 FILES = (

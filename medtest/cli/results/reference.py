@@ -183,7 +183,7 @@ def _print_attacked(models: Sequence[str], *, console: Console) -> None:
     for model in attacked:
         rows = [
             (
-                figure.name,
+                published_attacks.attack_words(figure),
                 f"{figure.accuracy_percent:.1f}",
                 f"{figure.auc:.3f}",
                 "" if figure.fooling_percent is None else f"{figure.fooling_percent:.1f}",
@@ -195,11 +195,8 @@ def _print_attacked(models: Sequence[str], *, console: Console) -> None:
         console.print()
     if attacked:
         by_defence = [
-            (
-                figure.defence,
-                *(f"{figure.accuracy_percent[m]:.1f}" if m in figure.accuracy_percent else "" for m in attacked),
-            )
-            for figure in published_attacks.defended()
+            (defence, *(f"{accuracy[m]:.1f}" if m in accuracy else "" for m in attacked))
+            for defence, accuracy in published_attacks.defended().items()
         ]
         console.print(_figures("accuracy by defence, percent (table 5)", ("defence", *attacked), by_defence))
         console.print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from medtest.phantoms.classes import CHEST, DERMOSCOPY, FUNDUS
@@ -40,7 +41,7 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
         return None
     lines = [
         {
-            "name": figure.name,
+            "name": published_attacks.attack_words(figure),
             "accuracy": f"{figure.accuracy_percent:.1f} %",
             "auc": f"{figure.auc:.3f}",
             "fooling": "" if figure.fooling_percent is None else f"{figure.fooling_percent:.1f} %",
@@ -53,7 +54,7 @@ def published(material: Material, rows: Sequence[Mapping[Any, Any]]) -> dict[str
     return {"rows": lines, "words": f"{words} {published_attacks.CONTRADICTION.get(model, '')}".strip()}
 
 
-def _own(figure: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
+def _own(figure: SimpleNamespace, rows: Sequence[Mapping[Any, Any]]) -> dict[str, str]:
     """Return the system's own figures at the same setting; empty strings where there are none."""
     if figure.attack == published_attacks.CLEAN:
         clean = [float(row["clean"]) for row in rows if row["dataset"] == ALL and row["clean"] == row["clean"]]
@@ -72,14 +73,11 @@ def _own(figure: published_attacks.PublishedAttack, rows: Sequence[Mapping[Any, 
     }
 
 
-def _same(figure: published_attacks.PublishedAttack, row: Mapping[Any, Any]) -> bool:
+def _same(figure: SimpleNamespace, row: Mapping[Any, Any]) -> bool:
     if row["norm"] != "linf" or row["cases"] == 0:
         return False
     if figure.attack == "GAP":
-        return row["role"] == GENERATOR and figure.setting.startswith(f"Linf={row['epsilon']:g} ")
+        return bool(row["role"] == GENERATOR and figure.setting.startswith(f"Linf={row['epsilon']:g} "))
     steps = "" if row["steps"] != row["steps"] else f"{int(row['steps'])}"
-    return (
-        row["role"] == WHITE
-        and row["part"] in ("pgd", "fgsm")
-        and figure.setting == f"eps={row['epsilon']:g}/255 t={steps}"
-    )
+    of_pgd = row["role"] == WHITE and row["part"] in ("pgd", "fgsm")
+    return bool(of_pgd and figure.setting == f"eps={row['epsilon']:g}/255 t={steps}")

@@ -286,8 +286,7 @@ def _change(before: pd.DataFrame, after: pd.DataFrame, role: str) -> tuple[float
 
 
 def _published(family: str, defence: str) -> float | None:
-    row = next((entry for entry in defended() if entry.defence == defence), None)
-    return None if row is None else row.accuracy_percent.get(BENCHMARKED.get(family, ""))
+    return defended().get(defence, {}).get(BENCHMARKED.get(family, ""))
 
 
 def _published_flips(family: str, *, after: bool) -> float | None:

@@ -5,53 +5,33 @@ From the MedTest slides, over 182 images of CLEF 2023 MEDVQA-GI; averages are co
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 
-from medtest.core.files.paths import package_folder
 from medtest.language.questions.questions import find
+from medtest.results.published.rows import published_rows
 
-FILE = package_folder() / "results" / "published" / "medtest_vqa_gpt4v.csv"
+FILE = "medtest_vqa_gpt4v.csv"
 IMAGES = 182
 """Number of images in the slides."""
 SOURCE = "MedTest slides, RQ1: GPT-4V on 182 images of CLEF 2023 MEDVQA-GI"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedAccuracy:
-    """One row of the table in the slides.
-
-    Attributes:
-        question: Name of the question.
-        source: Accuracy on the originals, rounded to three decimals by its authors.
-        perturbed: Mean accuracy on the perturbed images.
-        difference: ``source - perturbed`` as printed.
-        kept: True for the 14 questions that the authors keep.
-    """
-
-    question: str
-    source: float
-    perturbed: float
-    difference: float
-    kept: bool
-
-
 @cache
-def published() -> Mapping[str, PublishedAccuracy]:
-    """Return the 18 rows by question name, in the slides' order."""
-    rows: dict[str, PublishedAccuracy] = {}
-    with FILE.open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            question = find(row["question"])
-            if question is None:
-                raise ValueError(f"{FILE.name}: {row['question']!r} is none of the 18 questions")
-            rows[question.name] = PublishedAccuracy(
-                question=question.name,
-                source=float(row["original_accuracy"]),
-                perturbed=float(row["mean_perturbed_accuracy"]),
-                difference=float(row["difference"]),
-                kept=row["kept_after_deletion"] == "True",
-            )
+def published() -> Mapping[str, SimpleNamespace]:
+    """Return the 18 rows by question name, in the slides' order.
+
+    Each has the accuracy on the originals (``source``), rounded to three decimals by its authors, the mean accuracy on
+    the perturbed images (``perturbed``), their ``difference`` as printed, and ``kept``, True for the 14 questions that
+    the authors keep.
+    """
+    rows: dict[str, SimpleNamespace] = {}
+    names = {"original_accuracy": "source", "mean_perturbed_accuracy": "perturbed", "kept_after_deletion": "kept"}
+    for row in published_rows(FILE, **names):
+        question = find(row.question)
+        if question is None:
+            raise ValueError(f"{FILE}: {row.question!r} is none of the 18 questions")
+        row.kept = row.kept == "True"
+        rows[question.name] = row
     return rows

@@ -13,12 +13,11 @@ table 5. On training images the fooling rates under GAP are 100 % minus the accu
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from types import SimpleNamespace
 
-FOLDER = Path(__file__).parent
+from medtest.results.published.rows import published_rows
+
 PAPER = 'M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack" (2021)'
 TABLES: dict[str, int] = {"IPMI2019-AttnMel": 1, "Inception v3": 1, "CheXNet": 2}
 """The paper's networks, each with the number of the table of its accuracy under attack."""
@@ -58,87 +57,44 @@ def _every_factor() -> str:
     return ", ".join(f"\N{MULTIPLICATION SIGN} {factor} ({model})" for model, factor in NORMALISED.items())
 
 
-@dataclass(frozen=True, kw_only=True)
-class PublishedAttack:
-    """Published figures of a network under one attack.
+@cache
+def attacked() -> tuple[SimpleNamespace, ...]:
+    """Return tables 1 and 2, in the file's order.
 
-    Attributes:
-        model: Network, as the paper writes it.
-        attack: ``clean``, ``PGD`` or ``GAP``.
-        setting: As in the paper's headers: ``eps=4/255 t=4``, ``Linf=11 val``; "" for clean images.
-        accuracy_percent: Accuracy; for several labels the share of right decisions.
-        auc: Area under the ROC curve; for several labels the mean.
-        fooling_percent: Share of answers that differ from those to the clean images; None for clean images.
+    Each row has the ``model`` as the paper writes it, the ``attack`` (``clean``, ``PGD`` or ``GAP``) and its
+    ``setting`` as in the paper's headers (``eps=4/255 t=4``, ``Linf=11 val``, "" for clean images),
+    ``accuracy_percent`` (for several labels the share of right decisions), ``auc`` (for several labels the mean) and
+    ``fooling_percent``, the share of answers that differ from those to the clean images, None for clean images.
     """
-
-    model: str
-    attack: str
-    setting: str
-    accuracy_percent: float
-    auc: float
-    fooling_percent: float | None
-
-    @property
-    def name(self) -> str:
-        """Display name of attack and setting: ``PGD, ε = 4/255, t = 4``."""
-        if self.attack == CLEAN:
-            return "clean images"
-        setting = self.setting.replace("eps=", "ε = ").replace(" t=", ", t = ").replace("Linf=", "L∞ = ")
-        return f"{self.attack}, {setting.replace(' train', ', training images').replace(' val', ', validation images')}"
+    names = {"acc_percent": "accuracy_percent", "fooling_rate_percent": "fooling_percent"}
+    return tuple(published_rows("attacks.csv", **names))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Defended:
-    """Accuracy of the three networks under one defence; all but ``None`` under PGD, ε = 4/255, 4 steps.
-
-    Attributes:
-        defence: ``None`` (clean images), ``Attack`` (no defence), ``Standard``, ``MPAdvT`` or ``MAAdvT``.
-        accuracy_percent: By network, as the paper writes it; networks without this defence are left out.
-    """
-
-    defence: str
-    accuracy_percent: dict[str, float]
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def attack_words(row: SimpleNamespace) -> str:
+    """Return the display name of a row's attack and setting: ``PGD, ε = 4/255, t = 4``."""
+    if row.attack == CLEAN:
+        return "clean images"
+    setting = row.setting.replace("eps=", "ε = ").replace(" t=", ", t = ").replace("Linf=", "L∞ = ")
+    return f"{row.attack}, {setting.replace(' train', ', training images').replace(' val', ', validation images')}"
 
 
 @cache
-def attacked() -> tuple[PublishedAttack, ...]:
-    """Return tables 1 and 2, in the file's order."""
-    return tuple(
-        PublishedAttack(
-            model=row["model"],
-            attack=row["attack"],
-            setting=row["setting"],
-            accuracy_percent=float(row["acc_percent"]),
-            auc=float(row["auc"]),
-            fooling_percent=float(row["fooling_rate_percent"]) if row["fooling_rate_percent"] else None,
-        )
-        for row in _rows("attacks.csv")
-    )
+def defended() -> dict[str, dict[str, float]]:
+    """Return table 5: for each defence the accuracy of each network in percent, without networks that lack it.
+
+    Defences are ``None`` (clean images), ``Attack`` (no defence), ``Standard``, ``MPAdvT`` and ``MAAdvT``, in the
+    paper's order; all but ``None`` are under PGD, ε = 4/255, 4 steps.
+    """
+    rows = [vars(row) for row in published_rows("defense_accuracy.csv")]
+    return {row["defense"]: {name: row[name] for name in TABLES if row[name] is not None} for row in rows}
 
 
-@cache
-def defended() -> tuple[Defended, ...]:
-    """Return table 5, in the paper's order."""
-    return tuple(
-        Defended(
-            defence=row["defense"],
-            accuracy_percent={name: float(row[name]) for name in TABLES if row[name]},
-        )
-        for row in _rows("defense_accuracy.csv")
-    )
-
-
-def attacked_of(model: str) -> tuple[PublishedAttack, ...]:
+def attacked_of(model: str) -> tuple[SimpleNamespace, ...]:
     """Return the paper's figures for a network under attack; empty for an unknown name."""
     return tuple(row for row in attacked() if row.model == model)
 
 
-def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> PublishedAttack | None:
+def under(model: str, attack: str, epsilon: float, steps: int | None = None) -> SimpleNamespace | None:
     """Return the published figure of a network at a nominal ε; if there are two, the one on validation images.
 
     Args:

@@ -15,15 +15,13 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from types import SimpleNamespace
 
 from medtest.results.published.reference import ARTEFACTS
 from medtest.results.published.retraining import ORIGINAL, WITHOUT
+from medtest.results.published.rows import published_rows
 
-FOLDER = Path(__file__).parent
 SLIDES = "MedTest slides, RQ1 (classification of capsule endoscopy, 600 frames of CAD-CAP and KID)"
 PAPER = 'M. Xu et al., "Towards evaluating the robustness of deep diagnostic models by adversarial attack" (2021)'
 STATED_FALLS: dict[str, float] = {"AGDN": 0.229, "DSI-Net": 0.144}
@@ -41,78 +39,21 @@ BENCHMARKED: dict[str, str] = {
 _ROWS = {**ARTEFACTS, "Original": ORIGINAL, "Average": WITHOUT}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scores:
-    """Published scores of a classifier on one artefact.
-
-    Attributes:
-        model: Network, as the slides write it.
-        relation: Relation that corresponds to the artefact; ``original`` or ``average_without_original``.
-        accuracy: In [0, 1], rounded to three decimals by its authors, as are the following.
-        kappa: Cohen's κ.
-        f1: F1.
-    """
-
-    model: str
-    relation: str
-    accuracy: float
-    kappa: float
-    f1: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flips:
-    """Published flip probability of a classifier over the Robust-Benchmark.
-
-    Attributes:
-        model: Network, as the paper writes it.
-        percent: FP in percent (table 3).
-        defended_percent: FP after the paper's adversarial training MPAdvT.
-    """
-
-    model: str
-    percent: float
-    defended_percent: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Relative:
-    """Published relative flip probability on the melanoma sequences (table 4; AttnMel is 1).
-
-    Attributes:
-        model: Network, as the paper writes it.
-        accuracy_percent: Accuracy on the originals.
-        adversarial_percent: Accuracy under PGD, ε = 4/255, 4 steps.
-        rfp: FP divided by AttnMel's.
-    """
-
-    model: str
-    accuracy_percent: float
-    adversarial_percent: float
-    rfp: float
-
-
-def _rows(name: str) -> list[dict[str, str]]:
-    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @cache
-def scores() -> tuple[Scores, ...]:
-    """Return every published row of the slides, in the file's order."""
-    return tuple(
-        Scores(
-            model=row["model"],
-            relation=_ROWS[row["artifact"]],
-            accuracy=float(row["accuracy"]),
-            kappa=float(row["cohen_kappa"]),
-            f1=float(row["f1"]),
-        )
-        for row in _rows("medtest_wce_classification.csv")
-    )
+def scores() -> tuple[SimpleNamespace, ...]:
+    """Return every published row of the slides, in the file's order.
+
+    Each has the ``model`` as the slides write it, the ``relation`` that corresponds to the artefact (or ``original``,
+    ``average_without_original``), and ``accuracy``, Cohen's ``kappa`` and ``f1``, in [0, 1] and rounded to three
+    decimals by its authors.
+    """
+    rows = published_rows("medtest_wce_classification.csv", cohen_kappa="kappa")
+    for row in rows:
+        row.relation = _ROWS[row.artifact]
+    return tuple(rows)
 
 
-def scores_of(model: str, relation: str) -> Scores | None:
+def scores_of(model: str, relation: str) -> SimpleNamespace | None:
     """Return the figures in the slides for a network and a row, or None.
 
     Args:
@@ -123,27 +64,21 @@ def scores_of(model: str, relation: str) -> Scores | None:
 
 
 @cache
-def flips() -> tuple[Flips, ...]:
-    """Return the paper's table 3."""
-    return tuple(
-        Flips(
-            model=row["model"],
-            percent=float(row["flip_probability_percent"]),
-            defended_percent=float(row["flip_probability_after_mpadvt_percent"]),
-        )
-        for row in _rows("robust_benchmark.csv")
-    )
+def flips() -> tuple[SimpleNamespace, ...]:
+    """Return the paper's table 3.
+
+    Each row has the ``model``, its flip probability in ``percent``, and ``defended_percent``, that after MPAdvT.
+    """
+    names = {"flip_probability_percent": "percent", "flip_probability_after_mpadvt_percent": "defended_percent"}
+    return tuple(published_rows("robust_benchmark.csv", **names))
 
 
 @cache
-def relative() -> tuple[Relative, ...]:
-    """Return the paper's table 4."""
-    return tuple(
-        Relative(
-            model=row["model"],
-            accuracy_percent=float(row["original_accuracy_percent"]),
-            adversarial_percent=float(row["adversarial_accuracy_percent"]),
-            rfp=float(row["rfp"]),
-        )
-        for row in _rows("relative_flip_probability_melanoma.csv")
-    )
+def relative() -> tuple[SimpleNamespace, ...]:
+    """Return the paper's table 4, the relative flip probability on the melanoma sequences (AttnMel is 1).
+
+    Each row has the ``model``, ``accuracy_percent`` on the originals, ``adversarial_percent`` under PGD, ε = 4/255, 4
+    steps, and ``rfp``, its flip probability divided by AttnMel's.
+    """
+    names = {"original_accuracy_percent": "accuracy_percent", "adversarial_accuracy_percent": "adversarial_percent"}
+    return tuple(published_rows("relative_flip_probability_melanoma.csv", **names))

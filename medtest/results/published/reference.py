@@ -6,12 +6,13 @@ artefacts, Dice and IoU, two thresholds). The pools below are computed from thos
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
+from types import SimpleNamespace
 
-FILE = Path(__file__).parent / "medtest_efr.csv"
+from medtest.results.published.rows import FOLDER, published_rows
+
+FILE = FOLDER / "medtest_efr.csv"
 SOURCE = "MedTest report, tables 2-9 (segmentation of polyps)"
 
 DATASET_SIZES: dict[str, int] = {"CVC-300": 60, "CVC-ClinicDB": 612, "CVC-ColonDB": 380, "Kvasir": 1000}
@@ -34,45 +35,18 @@ OUTSIDE_TRAINING: tuple[str, ...] = ("CVC-300", "CVC-ColonDB")
 """Data sets on which none of the four networks was trained."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One published figure.
-
-    Attributes:
-        model: Network, as the report writes it.
-        threshold: t of equation 6.
-        dataset: Data set, as the report writes it.
-        artefact: Artefact, as the report writes it.
-        relation: Relation that corresponds to it.
-        score: ``dice`` or ``iou``.
-        efr_percent: The figure, rounded to one decimal by its authors.
-    """
-
-    model: str
-    threshold: float
-    dataset: str
-    artefact: str
-    relation: str
-    score: str
-    efr_percent: float
-
-
 @cache
-def cells() -> tuple[Cell, ...]:
-    """Return every published figure, in the file's order."""
-    with FILE.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Cell(
-                model=row["model"],
-                threshold=float(row["threshold"]),
-                dataset=row["dataset"],
-                artefact=row["artifact"],
-                relation=ARTEFACTS[row["artifact"]],
-                score=row["score"].lower(),
-                efr_percent=float(row["efr_percent"]),
-            )
-            for row in csv.DictReader(file)
-        )
+def cells() -> tuple[SimpleNamespace, ...]:
+    """Return every published figure, in the file's order.
+
+    Each has the ``model``, ``dataset`` and ``artifact`` as the report writes them, the ``threshold`` t of equation 6,
+    the ``relation`` that corresponds to the artefact, the ``score`` (``dice`` or ``iou``) and ``efr_percent``, rounded
+    to one decimal by its authors.
+    """
+    rows = published_rows(FILE.name)
+    for row in rows:
+        row.relation, row.score = ARTEFACTS[row.artifact], row.score.lower()
+    return tuple(rows)
 
 
 def models() -> tuple[str, ...]:
@@ -80,7 +54,7 @@ def models() -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell.model for cell in cells()))
 
 
-def _chosen(model: str, score: str, threshold: float, datasets: tuple[str, ...] | None) -> list[Cell]:
+def _chosen(model: str, score: str, threshold: float, datasets: tuple[str, ...] | None) -> list[SimpleNamespace]:
     matches = [
         cell
         for cell in cells()
@@ -104,21 +78,22 @@ def overall(model: str, *, score: str, threshold: float, datasets: tuple[str, ..
     Raises:
         KeyError: Nothing was published for these arguments.
     """
-    matches = _chosen(model, score, threshold, datasets)
+    return _weighted(_chosen(model, score, threshold, datasets))
+
+
+def _weighted(matches: Sequence[SimpleNamespace]) -> float:
+    """Return the mean of cells, weighted by the images of their data sets."""
     weights = [DATASET_SIZES[cell.dataset] for cell in matches]
-    return sum(w * cell.efr_percent for w, cell in zip(weights, matches, strict=True)) / sum(weights)
+    return float(sum(w * cell.efr_percent for w, cell in zip(weights, matches, strict=True)) / sum(weights))
 
 
 def overall_cells(model: str, *, score: str, threshold: float, datasets: tuple[str, ...] | None = None) -> float:
     """Return the mean of the cells in percent; arguments and errors as in :func:`overall`."""
     matches = _chosen(model, score, threshold, datasets)
-    return sum(cell.efr_percent for cell in matches) / len(matches)
+    return float(sum(cell.efr_percent for cell in matches) / len(matches))
 
 
 def relation_rate(model: str, relation: str, *, score: str, threshold: float) -> float | None:
     """Return a relation's published rate over all cases of the four data sets in percent, or None."""
     matches = [cell for cell in _chosen(model, score, threshold, None) if cell.relation == relation]
-    if not matches:
-        return None
-    weights = [DATASET_SIZES[cell.dataset] for cell in matches]
-    return sum(w * cell.efr_percent for w, cell in zip(weights, matches, strict=True)) / sum(weights)
+    return _weighted(matches) if matches else None

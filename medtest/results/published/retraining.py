@@ -9,16 +9,14 @@ both includes the originals.
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from types import SimpleNamespace
 
 from medtest.results.published.reference import ARTEFACTS
+from medtest.results.published.rows import FOLDER, published_rows
 from medtest.seeds.datasets.facts import plain
 
-FILE = Path(__file__).parent / "medtest_retraining_segmentation.csv"
-LABEL_FILE = FILE.with_name("medtest_retraining_classification.csv")
+FILE = FOLDER / "medtest_retraining_segmentation.csv"
 SOURCE = "MedTest slides, RQ2 (further training, segmentation of polyps)"
 
 ORIGINAL = "original"
@@ -43,64 +41,30 @@ NETWORKS: dict[str, str] = {
 _ROWS = {**ARTEFACTS, "Original": ORIGINAL, "Average": AVERAGE}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One published pair of figures.
+@cache
+def figures() -> tuple[SimpleNamespace, ...]:
+    """Return every published pair of segmentation, in the file's order.
 
-    Attributes:
-        model: Network, as the slides write it.
-        dataset: Data set, as the slides write it.
-        relation: Relation that corresponds to the artefact; ``original`` or ``average``.
-        score: ``dice``, ``iou`` or ``accuracy``.
-        before: Mean score before, in [0, 1], rounded to three decimals by its authors.
-        after: Mean score after further training.
+    Each has the ``model`` and ``dataset`` as the slides write them, the ``relation`` that corresponds to the artefact
+    (or ``original``, ``average``), the ``score``, the mean score ``before`` and ``after`` further training, in [0, 1]
+    and rounded to three decimals by its authors, and their ``difference``.
     """
-
-    model: str
-    dataset: str
-    relation: str
-    score: str
-    before: float
-    after: float
-
-    @property
-    def difference(self) -> float:
-        """After minus before, rounded like the figures."""
-        return round(self.after - self.before, 3)
+    rows = published_rows(FILE.name)
+    return tuple(_figure(row, row.dataset, row.score.lower()) for row in rows)
 
 
 @cache
-def figures() -> tuple[Figure, ...]:
-    """Return every published pair of segmentation, in the file's order."""
-    with FILE.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Figure(
-                model=row["model"],
-                dataset=row["dataset"],
-                relation=_ROWS[row["artifact"]],
-                score=row["score"].lower(),
-                before=float(row["before"]),
-                after=float(row["after"]),
-            )
-            for row in csv.DictReader(file)
-        )
+def label_figures() -> tuple[SimpleNamespace, ...]:
+    """Return every published pair of classification, in the file's order, as :func:`figures` does."""
+    names = {"accuracy_before": "before", "accuracy_after": "after"}
+    rows = published_rows("medtest_retraining_classification.csv", **names)
+    return tuple(_figure(row, CAPSULE, "accuracy") for row in rows)
 
 
-@cache
-def label_figures() -> tuple[Figure, ...]:
-    """Return every published pair of classification, in the file's order."""
-    with LABEL_FILE.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Figure(
-                model=row["model"],
-                dataset=CAPSULE,
-                relation=_ROWS[row["artifact"]],
-                score="accuracy",
-                before=float(row["accuracy_before"]),
-                after=float(row["accuracy_after"]),
-            )
-            for row in csv.DictReader(file)
-        )
+def _figure(row: SimpleNamespace, dataset: str, score: str) -> SimpleNamespace:
+    row.dataset, row.score, row.relation = dataset, score, _ROWS[row.artifact]
+    row.difference = round(row.after - row.before, 3)
+    return row
 
 
 def datasets(family: str = "pranet") -> tuple[str, ...]:
@@ -113,7 +77,7 @@ def datasets(family: str = "pranet") -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.dataset for row in _all() if row.model == model))
 
 
-def figure(family: str, dataset: str, relation: str, score: str) -> Figure | None:
+def figure(family: str, dataset: str, relation: str, score: str) -> SimpleNamespace | None:
     """Return the figures in the slides for a network, a data set, a row and a score, or None.
 
     Args:
@@ -126,7 +90,7 @@ def figure(family: str, dataset: str, relation: str, score: str) -> Figure | Non
     return next((f for f in _all() if (f.model, plain(f.dataset), f.relation, f.score) == key), None)
 
 
-def _all() -> tuple[Figure, ...]:
+def _all() -> tuple[SimpleNamespace, ...]:
     return (*figures(), *label_figures())
 
 

@@ -16,6 +16,7 @@ averages of fewer than ten images have no interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Floats
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson, wilson_of_rate
 from medtest.results.cube.rates import decimals
-from medtest.results.published.published_answers import IMAGES, PublishedAccuracy, published
+from medtest.results.published.published_answers import IMAGES, published
 from medtest.tasks.ask.tables.cells import Questions, in_order
 from medtest.tasks.ask.tables.rows import SOURCE, UNCHANGED
 
@@ -241,7 +242,7 @@ def _row(item: str, frame: pd.DataFrame, by_relation: pd.DataFrame) -> dict[str,
     }
 
 
-def _published(beside: PublishedAccuracy | None) -> dict[str, object]:
+def _published(beside: SimpleNamespace | None) -> dict[str, object]:
     """Return the published figures of a question, with Wilson's intervals for the number of images in the slides."""
     if beside is None:
         return {name: float("nan") for name in COLUMNS if name.startswith("published_")}
