@@ -28,10 +28,9 @@ from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import LABEL_THRESHOLDS, Wanted
 from medtest.results.series import alpha_sigma
 from medtest.results.series.measured import measured_rows
-from medtest.results.series.series_records import CurveSettings
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.spreadsheets import frame_for_csv
-from medtest.suite.model import Suite
+from medtest.suite.model import Criterion, Suite
 
 if TYPE_CHECKING:
     from medtest.readers.base import Readings
@@ -250,9 +249,7 @@ def tables_of(
     failing = slices.failing_slices(records, primary, place, categories=wanted.task.tables.categories, losses=cases)
     references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
-    property_rows = [
-        row for score in curve_scores for row in measured_rows(records, score, CurveSettings(min_step=wanted.min_step))
-    ]
+    property_rows = [row for score in curve_scores for row in measured_rows(records, score, wanted.min_step)]
     pivots = {
         pivot.file_name(threshold, against): pivot.pivot_table(
             rates, threshold=threshold, against=against, scores=scores, trained_on=wanted.trained_on
@@ -277,11 +274,11 @@ def tables_of(
         model=factors.factor_model(records, primary, place),
         slices=failing,
         strata=curves.strata_table(records, primary, order),
-        worst=images.worst_table(records, primary, cases=cases),
-        violations=images.violations_table(records, primary, cases=cases),
-        images=images.images_table(records, primary, place, cases=cases),
-        warnings=images.source_warnings(records, primary, cases=cases),
-        shown=images.shown_records(cases, first=failing.addresses).beside(controls),
+        worst=cases.worst(),
+        violations=cases.violations(),
+        images=cases.images(place),
+        warnings=cases.source_warnings(),
+        shown=cases.shown(first=failing.addresses).beside(controls),
         reliance=reliance,
         seeds=seeds_table(records),
         counts=counts,
@@ -342,15 +339,14 @@ def seeds_table(records: Records) -> pd.DataFrame:
     return table
 
 
-def overall_row(rates: pd.DataFrame, *, score: str, threshold: float, against: str) -> pd.Series | None:
+def overall_row(rates: pd.DataFrame, criterion: Criterion) -> pd.Series | None:
     """Return the row of all cases of all data sets, severities and relations under one criterion, or None."""
     rows = rates.loc[
         (
             (rates["dataset"] == efr.ALL)
             & (rates["relation"] == efr.OVERALL)
             & (rates["severity"] == efr.ALL)
-            & (rates["against"] == against)
-            & efr.of_criterion(rates, score, threshold)
+            & efr.of_criterion(rates, criterion)
         ).to_numpy()
     ]
     return None if rows.empty else rows.iloc[0]

@@ -18,7 +18,7 @@ from medtest.report.finish import finish
 from medtest.report.views import remake
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
-from medtest.suite.model import Gate, PairedGate
+from medtest.suite.model import Criterion, Gate, PairedGate
 
 HELD = Gate(max_percent=100.0)
 POOL = Gate(score="iou", threshold=0.5, relation="contrast", max_percent=1.0)
@@ -90,7 +90,7 @@ def test_cases_are_the_records(tmp_path: Path) -> None:
     folder = _write(tmp_path, "cases", CELL)
     suite = _suites(folder)["synthetic/alpha"]
     records = Records.read(folder)
-    judged = status(records, score="dice", threshold=0.25, against="truth")
+    judged = status(records, Criterion())
     address = records.texts("address")
     addresses = {
         tag: {str(case.get("name")) for case in suite.iter("testcase") if case.find(tag) is not None}
@@ -140,7 +140,7 @@ def test_summary_is_what_a_renderer_of_markdown_shows(tmp_path: Path) -> None:
     rates = html.split("<table>")[2]
     assert rates.count("<tr>") == 8 and "<td>white_balance</td>" in rates
     frame = Records.read(folder)
-    judged = status(frame, score="dice", threshold=0.25, against="truth")
+    judged = status(frame, Criterion())
     of_blur = frame.texts("relation") == "blur"
     assert f"<td>{judged.violated[of_blur].sum()} of {judged.case[of_blur].sum()}</td>" in rates
 

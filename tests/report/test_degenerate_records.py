@@ -53,7 +53,7 @@ from medtest.results.records.rejudging import contents_in
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import robustness_table
-from medtest.results.series.series_records import CurveSettings, series_sets
+from medtest.results.series.series_records import series_sets
 from medtest.results.tables import Tables, tables_of
 from medtest.suite.compose import load_suite
 from medtest.suite.model import Gate, Suite
@@ -265,7 +265,7 @@ def materials_of(kind: str, cuts: list[str], steps: list[tuple[str, str]], folde
     worst_sequences(records)
     contents_in(records, NEEDS, unread_of)
     for score in records.scores if selection.series else ():
-        for series_set in series_sets({"a": records, "b": other}, score, shape=CurveSettings(include_source=True)):
+        for series_set in series_sets({"a": records, "b": other}, score, include_source=True):
             robustness_table(series_set)
             paired_table(series_set)
     return materials

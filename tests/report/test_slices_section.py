@@ -63,12 +63,12 @@ def test_the_section_links_the_worst_cases_to_the_browser(folder: Path) -> None:
 
 
 def test_linked_cases_are_kept_where_a_page_cannot_show_all(folder: Path) -> None:
-    from medtest.results.rates.images import CaseLosses, shown_records
+    from medtest.results.rates.images import CaseLosses
     from medtest.results.records.records_io import Records
 
     records = Records.read(folder)
     last = str(records.texts("address")[-1])
-    shown = shown_records(CaseLosses(records, WANTED.primary), 5, first=(last,))
+    shown = CaseLosses(records, WANTED.primary).shown(5, first=(last,))
     assert len(shown.followups) == 5
     assert last in set(shown.texts("address"))
 

@@ -8,7 +8,7 @@ import pytest
 from label_records import label_row
 from records_maker import make_records
 
-from medtest.results.rates.images import images_table, source_warnings, violations_table
+from medtest.results.rates.images import CaseLosses
 from medtest.results.records.records_io import Records
 from medtest.suite.model import Criterion
 
@@ -27,7 +27,7 @@ def violations_of(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_every_violation_is_listed_with_its_address(frame: pd.DataFrame) -> None:
-    table = violations_table(Records.of(frame), PRIMARY)
+    table = CaseLosses(Records.of(frame), PRIMARY).violations()
     expected = {
         f"{r.dataset}/{r.seed_id}/{r.relation}_s{r.severity}_f{r.frame}_r{r.repeat}"
         for r in violations_of(frame).itertuples()
@@ -40,7 +40,7 @@ def test_every_violation_is_listed_with_its_address(frame: pd.DataFrame) -> None
 
 
 def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
-    table = images_table(Records.of(frame), PRIMARY)
+    table = CaseLosses(Records.of(frame), PRIMARY).images()
     assert len(table) == 26
     assert table.violation_percent.dropna().is_monotonic_decreasing
     assert table.violation_percent.isna().tolist() == [False] * 25 + [True]  # no case of it could be judged
@@ -60,22 +60,22 @@ def test_an_image_a_row_the_worst_first(frame: pd.DataFrame) -> None:
 
 
 def test_a_data_set_on_which_the_system_fails_is_warned_of(frame: pd.DataFrame) -> None:
-    assert source_warnings(Records.of(frame), PRIMARY) == ()
+    assert CaseLosses(Records.of(frame), PRIMARY).source_warnings() == ()
     weak = frame.copy()
     failing = (weak.dataset == "kvasir") & (weak.seed_id >= "seed00008")
     weak.loc[failing, ["dice", "source_dice"]] = 0.0
     weak.loc[failing & (weak.relation != "source"), "verdict"] = "SKIP"
-    (line,) = source_warnings(Records.of(weak), PRIMARY)
+    (line,) = CaseLosses(Records.of(weak), PRIMARY).source_warnings()
     assert line.startswith("kvasir: the mean dice of unchanged images is 0.")
     assert line.endswith("these figures rest on 8 of 20 images.")
     poor = frame.copy()
     scores = ["dice", "source_dice"]
     poor.loc[poor.dataset == "kvasir", scores] = 0.05 + 0.2 * poor.loc[poor.dataset == "kvasir", scores]
-    (line,) = source_warnings(Records.of(poor), PRIMARY)
+    (line,) = CaseLosses(Records.of(poor), PRIMARY).source_warnings()
     assert line.endswith("failures may be understated.")
     poor.loc[poor.dataset == "kvasir", scores] = 0.0  # as masks of 0 and 1 in uint8 score
     poor.loc[(poor.dataset == "kvasir") & (poor.relation != "source"), "verdict"] = "SKIP"
-    (line,) = source_warnings(Records.of(poor), PRIMARY)
+    (line,) = CaseLosses(Records.of(poor), PRIMARY).source_warnings()
     assert "rest on 0 of 20 images." in line and "uint8" in line and "bool" in line
 
 
@@ -91,22 +91,22 @@ def test_labels_have_the_same_tables() -> None:
     ]
     primary = Criterion(score="label", threshold=0.0, against="source")
     records = Records.of(pd.DataFrame(rows))
-    table = images_table(records, primary)
+    table = CaseLosses(records, primary).images()
     assert list(table.seed_id) == ["b", "a"]
     assert list(table.violations) == [2, 0]
     assert table.violations_scale.iloc[0] == 1
     assert np.isnan(table.violations_scale.iloc[1])  # no such case
-    assert list(violations_table(records, primary).relation) == ["brightness", "scale"]
+    assert list(CaseLosses(records, primary).violations().relation) == ["brightness", "scale"]
 
 
 def test_no_case_at_all_gives_empty_tables(frame: pd.DataFrame) -> None:
     sources = Records.of(frame[frame.relation == "source"])
-    assert violations_table(sources, PRIMARY).empty
-    assert images_table(sources, PRIMARY).empty
+    assert CaseLosses(sources, PRIMARY).violations().empty
+    assert CaseLosses(sources, PRIMARY).images().empty
     broken = frame.copy()
     broken.loc[:, ["dice", "source_dice"]] = np.nan
     broken["verdict"] = "ERROR"
-    table = images_table(Records.of(broken), PRIMARY)
+    table = CaseLosses(Records.of(broken), PRIMARY).images()
     assert set(table.violations) == {0}
     assert table.violation_percent.isna().all()
-    assert source_warnings(Records.of(broken), PRIMARY) == ()
+    assert CaseLosses(Records.of(broken), PRIMARY).source_warnings() == ()

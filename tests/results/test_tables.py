@@ -16,7 +16,7 @@ from medtest.core.errors import OutputProblem
 from medtest.core.files.written import LIST, WrittenFiles
 from medtest.results.gating import gates
 from medtest.results.rates import curves, factors
-from medtest.results.rates.images import worst_table
+from medtest.results.rates.images import CaseLosses
 from medtest.results.records.records_io import Records, read_table
 from medtest.results.records.wanted import Wanted
 from medtest.results.tables import make_tables
@@ -321,7 +321,7 @@ def test_labels_that_tie_rank_by_their_probability():
     other = {**common, "label": ("vascular",)}
     changed = [label_row("d", "s", "scale", frame=n, self_probability=p, **other) for n, p in enumerate((0.4, 0.1))]
     records = Records.of(pd.DataFrame([*fallen, *changed]))
-    worst = worst_table(records, Criterion(score="label", threshold=0.0, against="source"))
+    worst = CaseLosses(records, Criterion(score="label", threshold=0.0, against="source")).worst()
     assert [a.split("/")[-1] for a in worst.address] == [
         "scale_s1_f1_r0",
         "scale_s1_f0_r0",

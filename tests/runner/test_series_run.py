@@ -21,7 +21,7 @@ from medtest.core.errors import UserMistakes
 from medtest.preparation import prepare, seed_factors
 from medtest.report.finish import Finished, finish
 from medtest.results.records.records_io import Records
-from medtest.results.series.series_records import CurveSettings, series_sets
+from medtest.results.series.series_records import series_sets
 from medtest.results.tables import make_tables
 from medtest.runner.followups.make import check_privacy
 from medtest.runner.replaying.export import export_followups
@@ -195,7 +195,7 @@ def test_include_source_puts_the_clean_image_first(denoising: Any) -> None:
     _, outcome, _ = denoising
     folders = {system.record_name: Records.read(system.folder) for system in outcome.systems}
     without = series_sets(folders, "ssim")[0].series
-    within = series_sets(folders, "ssim", shape=CurveSettings(include_source=True))[0].series
+    within = series_sets(folders, "ssim", include_source=True)[0].series
     assert [series.scales.tolist() for series in without] == [[5, 15, 25]] * 4
     assert [series.scales.tolist() for series in within] == [[0, 5, 15, 25]] * 4
     assert within[0].qualities[0] == pytest.approx(1.0)
@@ -233,13 +233,13 @@ def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_p
             rows.append(
                 {**common, "relation": "liver_variability", "group": "measured", "scale": cluster + 0.5, "dice": score}
             )
-    measured = list(measured_rows(Records.of(pd.DataFrame(rows)), "dice", CurveSettings()))
+    measured = list(measured_rows(Records.of(pd.DataFrame(rows)), "dice"))
     assert [row["dataset"] for row in measured] == ["d", "all"]
     curve = np.array([quality[n] for n in range(6)])
     assert measured[1]["alpha"] == pytest.approx(max(-np.diff(curve)), abs=1e-7)
     assert measured[1]["sigma"] == int(np.argmax(-np.diff(curve))) + 0.5
     assert "permutation p" in str(measured[1]["note"])
-    merged = next(iter(measured_rows(Records.of(pd.DataFrame(rows)), "dice", CurveSettings(min_step=1.5))))
+    merged = next(iter(measured_rows(Records.of(pd.DataFrame(rows)), "dice", 1.5)))
     assert len(str(merged["scales"]).split()) == 3
 
 

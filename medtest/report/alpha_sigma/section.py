@@ -21,7 +21,7 @@ from medtest.results.records.wanted import Wanted
 from medtest.results.series.paired import paired_table
 from medtest.results.series.robustness import Robustness, agreement, ranked, robustness_of, robustness_table
 from medtest.results.series.series import SeriesSet
-from medtest.results.series.series_records import CurveSettings, series_sets
+from medtest.results.series.series_records import series_sets
 from medtest.runner.folder import output_problems, series_folder
 from medtest.runner.pictures.montage import MONTAGE
 from medtest.runner.pictures.volume_figures import VOLUME_PICTURES
@@ -67,9 +67,8 @@ def write_series(
         OutputProblem: A file cannot be written.
     """
     score = criteria.components(wanted.primary.score)[0]
-    shape = CurveSettings(include_source=wanted.include_source, min_step=wanted.min_step)
     results = []
-    for curves in series_sets(records, score, shape=shape):
+    for curves in series_sets(records, score, include_source=wanted.include_source, min_step=wanted.min_step):
         measured = tuple(robustness_of(series) for series in curves.series)
         axis = scale_words(curves.scale, wanted.relations.get(curves.scale, ""))
         result = SeriesResult(

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from medtest.report.charts.heat import SUMS
 from medtest.report.pages.material import Material
-from medtest.report.pages.words import criterion_keys
 from medtest.results.gating.gates import GateResult
 from medtest.results.rates import efr
 
@@ -29,12 +28,10 @@ def standing(material: Material) -> Standing:
 
 def rate_rows(material: Material) -> list[Row]:
     """Return the rows of the EFR table under the primary criterion, including margins."""
-    table, keys = material.tables.efr, criterion_keys(material)
+    table = material.tables.efr
     if table.empty:
         return []
-    matches = (
-        efr.of_criterion(table, keys["score"], keys["threshold"]) & (table["against"] == keys["against"]).to_numpy()
-    )
+    matches = efr.of_criterion(table, material.wanted.primary)
     return [{str(key): value for key, value in row.items()} for row in table.loc[matches].to_dict("records")]
 
 

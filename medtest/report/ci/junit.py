@@ -253,7 +253,7 @@ def _follow_ups(material: Material, records: Records, seconds: dict[str, float])
     primary, frame = material.wanted.primary, records.followups
     if frame.empty:
         return
-    judged = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    judged = status(records, primary)
     score = criteria.components(primary.score)[0]
     before, after = records.floats(f"source_{score}"), records.floats(score)
     if primary.against == "source":

@@ -83,7 +83,7 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         "device": str(material.run.get("device", "")),
         "code_version": __version__,
     }
-    row = overall_row(material.tables.efr, score=primary.score, threshold=primary.threshold, against=primary.against)
+    row = overall_row(material.tables.efr, primary)
     simulated = "**Simulated** (not a product): " if material.simulated else ""
     if row is not None and row["cases"]:
         violations = violations_of({"violations": row["violations"], "cases": row["cases"]})
@@ -149,9 +149,8 @@ def _seeds_digest(covers: Mapping[str, Any], view: str) -> str:
 
 def _shown(material: Material) -> dict[str, Any]:
     """Return the tables shown on MLflow's pages: all rates, those of the primary criterion, failing slices."""
-    primary = material.wanted.primary
     rates = material.tables.efr
-    own = efr.of_criterion(rates, primary.score, primary.threshold) & (rates["against"] == primary.against).to_numpy()
+    own = efr.of_criterion(rates, material.wanted.primary)
     further = {"slices.csv": material.tables.slices.frame, "reliance.csv": material.tables.reliance}
     shown = {name: frame for name, frame in further.items() if not frame.empty}
     return {"efr.csv": rates, "efr_primary.csv": rates.loc[own], **shown}

@@ -49,7 +49,7 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
         primary: The suite's primary criterion.
     """
     ssim, target = _similarities(records, settings)
-    state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    state = status(records, primary)
     role = {setting.relation: setting.role for setting in settings if setting.relation != UNCHANGED}
     if len(role) < 2 or not {name for name in role.values() if name != NATURAL}:
         ssim = np.where(np.isnan(target), np.nan, ssim)  # bands compare with attacks

@@ -87,7 +87,7 @@ class _Points:
         frame = pd.concat([levels.astype(object), queries.astype(object)], ignore_index=True)
         self.records = Records(followups=frame, sources=records.sources)
         self.rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-        judged = status(self.records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        judged = status(self.records, primary)
         self._case, self._violated = judged.case, judged.violated
         self.source_failed = judged.source_failed & ~self.records.source_broken
         names = [compared_columns(name, primary.against)[0] for name in components(primary.score)]

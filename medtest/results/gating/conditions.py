@@ -158,10 +158,7 @@ def paired_conditions(
         return ()
     place = axes(own)
     rows = (chosen or ChosenCases()).rows(own, place)
-    states = tuple(
-        status(run, score=criterion.score, threshold=criterion.threshold, against=criterion.against)
-        for run in (own, base)
-    )
+    states = tuple(status(run, criterion) for run in (own, base))
     if not any((rows & state.case).any() for state in states):
         return ()
     return (
@@ -202,7 +199,7 @@ def _of_sources(
     sources = _with_followups(own, rows)
     place = axes(Records(followups=own.sources, sources=own.sources.iloc[:0])).take(sources) if sources.any() else None
     selected = _only(states[0], rows), _only(states[1], rows)
-    lost_in = failed_in_pair((own, base), selected, score=criterion.score, against=criterion.against)
+    lost_in = failed_in_pair((own, base), selected, criterion)
     failed = [lost_rows[sources] for lost_rows in lost_in]
     shares = PairedChange() if place is None else paired_change(place, *failed)
     affected = int((rows & states[0].source_failed & states[1].case).sum())

@@ -144,11 +144,10 @@ def no_answer(gate: PairedGate, reason: str) -> GateResult:
 def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
     rows = table.loc[
         (
-            (table["against"] == gate.against)
-            & (table["dataset"] == gate.dataset)
+            (table["dataset"] == gate.dataset)
             & (table["relation"] == gate.relation)
             & (table["severity"] == str(gate.severity))
-            & efr.of_criterion(table, gate.score, gate.threshold)
+            & efr.of_criterion(table, gate)
         ).to_numpy()
     ]
     if rows.empty:

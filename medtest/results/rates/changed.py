@@ -33,10 +33,7 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
         second: Records of the other run.
         primary: Criterion of a violation.
     """
-    old, new = (
-        status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
-        for run in (first, second)
-    )
+    old, new = (status(run, primary) for run in (first, second))
     shared = old.case & new.case
     change = np.full(len(first.followups), "", dtype=object)
     change[shared & ~old.violated & new.violated] = FAILING
@@ -72,7 +69,7 @@ def changed_table(first: Records, second: Records, primary: Criterion) -> pd.Dat
 
 def _sources(first: Records, second: Records, states: tuple[Status, Status], primary: Criterion) -> pd.DataFrame:
     """Return the source cases that fail only in the second run, by decreasing loss of score."""
-    lost = failed_in_pair((first, second), states, score=primary.score, against=primary.against)
+    lost = failed_in_pair((first, second), states, primary)
     score = criteria.components(primary.score)[0]
     scores = [source_scores(run, score) for run in (first, second)]
     fell = np.nan_to_num(scores[0]) - np.nan_to_num(scores[1])

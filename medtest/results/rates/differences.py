@@ -205,10 +205,7 @@ def paired_change(place: Axes, first: ArrayLike, second: ArrayLike, *, noise: fl
 
 
 def _violations(sides: Mapping[str, Records], primary: Criterion) -> tuple[SystemCases, ...]:
-    states = {
-        name: status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
-        for name, records in sides.items()
-    }
+    states = {name: status(records, primary) for name, records in sides.items()}
     return tuple(
         SystemCases(name=name, part=state.violated.astype(np.float64), whole=state.case.astype(np.float64))
         for name, state in states.items()

@@ -29,6 +29,7 @@ from medtest.results.cube.axes import ALL, OVERALL, OVERALL_CELLS, Axes, axes
 from medtest.results.cube.rates import BOOTSTRAP, CASES, CELLS, WILSON, WILSON_CLUSTERS, Rates, margins, rates, table
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
+from medtest.suite.model import Against, Criterion, Gate
 
 COLUMNS = columns_in(__file__, "efr")
 __all__ = [
@@ -55,31 +56,34 @@ class Criteria:
 
     scores: tuple[str, ...]
     thresholds: tuple[float, ...]
-    against: tuple[str, ...]
+    against: tuple[Against, ...]
 
-    def __iter__(self) -> Iterator[tuple[str, float, str]]:
+    def __iter__(self) -> Iterator[Criterion]:
         for against in self.against:
             for score in self.scores:
                 for threshold in (0.0,) if score in criteria.NO_THRESHOLD else self.thresholds:
-                    yield score, threshold, against
+                    yield Criterion(score=score, threshold=threshold, against=against)
 
 
-def available(records: Records, selected: Criteria) -> Iterator[tuple[str, float, str]]:
+def available(records: Records, selected: Criteria) -> Iterator[Criterion]:
     """Yield the criteria whose columns contain any number."""
     has_values: dict[str, bool] = {}
-    for score, threshold, against in selected:
-        for name in criteria.columns_needed(score, against):
+    for criterion in selected:
+        needed = criteria.columns_needed(criterion.score, criterion.against)
+        for name in needed:
             if name not in has_values:
                 has_values[name] = bool((~np.isnan(records.floats(name))).any())
-        if all(has_values[name] for name in criteria.columns_needed(score, against)):
-            yield score, threshold, against
+        if all(has_values[name] for name in needed):
+            yield criterion
 
 
-def of_criterion(table: pd.DataFrame, score: str, threshold: float) -> NDArray[np.bool_]:
-    """Return a mask of the rows with a score at a threshold; rules without one have an empty threshold."""
+def of_criterion(table: pd.DataFrame, criterion: Criterion | Gate) -> NDArray[np.bool_]:
+    """Return a mask of a table's rows under a criterion; rules without a threshold have an empty one."""
     limits = table["threshold"].to_numpy(dtype=np.float64)
-    matches = np.isnan(limits) if score in criteria.NO_THRESHOLD else np.isclose(limits, threshold, rtol=0, atol=1e-12)
-    return np.asarray((table["score"] == score).to_numpy(dtype=bool) & matches, dtype=np.bool_)
+    rule = criterion.score in criteria.NO_THRESHOLD
+    at_limit = np.isnan(limits) if rule else np.isclose(limits, criterion.threshold, rtol=0, atol=1e-12)
+    same = (table["score"] == criterion.score) & (table["against"] == criterion.against)
+    return np.asarray(same.to_numpy(dtype=bool) & at_limit, dtype=np.bool_)
 
 
 def efr_table(records: Records, selected: Criteria, place: Axes | None = None) -> pd.DataFrame:
@@ -94,14 +98,12 @@ def efr_table(records: Records, selected: Criteria, place: Axes | None = None) -
         return pd.DataFrame(columns=list(COLUMNS))
     cells = axes(records) if place is None else place
     cache: dict[bytes, Rates] = {}
-    parts = [_one_criterion(records, cells, cache, *criterion) for criterion in available(records, selected)]
+    parts = [_one_criterion(records, cells, cache, criterion) for criterion in available(records, selected)]
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
 
 
-def _one_criterion(
-    records: Records, place: Axes, cache: dict[bytes, Rates], score: str, threshold: float, against: str
-) -> pd.DataFrame:
-    state = status(records, score=score, threshold=threshold, against=against)
+def _one_criterion(records: Records, place: Axes, cache: dict[bytes, Rates], criterion: Criterion) -> pd.DataFrame:
+    state = status(records, criterion)
     # Two scores often yield the same violations as one of them; equal violations share their intervals.
     key = hashlib.sha256(state.case.tobytes() + state.violated.tobytes()).digest()
     if key not in cache:
@@ -116,9 +118,9 @@ def _one_criterion(
     cases, violations = efr.whole.astype(np.int64), efr.part.astype(np.int64)
     generated = cases + sum(lost.values())
     columns = {
-        "score": score,
-        "threshold": np.nan if score in criteria.NO_THRESHOLD else threshold,
-        "against": against,
+        "score": criterion.score,
+        "threshold": np.nan if criterion.score in criteria.NO_THRESHOLD else criterion.threshold,
+        "against": criterion.against,
         "cases": cases,
         "violations": violations,
         "efr_percent": np.round(100 * efr.rate, 4),

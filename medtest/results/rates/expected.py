@@ -55,7 +55,7 @@ def expected_of_one(run: Records, primary: Criterion) -> ExpectedDifferences | N
     Returns:
         None if no case has a verdict.
     """
-    state = status(run, score=primary.score, threshold=primary.threshold, against=primary.against)
+    state = status(run, primary)
     expected = _expected(run, state.case, state.violated.astype(np.float64), one_run=True)
     if expected is None:
         return None
@@ -77,9 +77,7 @@ def expected_of_two(first: Records, second: Records, primary: Criterion) -> Expe
     left, right = common_cases([first, second]).records
     if left.followups.empty:
         return None
-    sides = [
-        status(run, score=primary.score, threshold=primary.threshold, against=primary.against) for run in (left, right)
-    ]
+    sides = [status(run, primary) for run in (left, right)]
     shared = sides[0].case & sides[1].case
     values = sides[0].violated.astype(np.float64) - sides[1].violated
     expected = _expected(left, shared, values, one_run=False)

@@ -131,7 +131,7 @@ class FactorCases:
 def counted_cases(records: Records, primary: Criterion, supplied: Axes | None) -> FactorCases:
     """Return the cases whose factors are compared; ``supplied`` are the axes of the follow-ups, if they exist."""
     place = axes(records) if supplied is None else supplied
-    state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+    state = status(records, primary)
     selected = state.case & place.pooled[place.relation]
     needed = ["severity", *(factor.column for factor in all_factors(original_score(primary)))]
     rows = records.followups[[name for name in needed if name in records.followups.columns]].loc[selected]

@@ -7,7 +7,8 @@ whether it is a violation. Addresses are as in records, with hashed ids if the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,88 +34,10 @@ LOW_SOURCE = 0.5
 """Mean score of source cases below which a data set gets a warning, since there is little left to lose."""
 
 
-def worst_table(
-    records: Records, primary: Criterion, most: int = 30, *, cases: CaseLosses | None = None
-) -> pd.DataFrame:
-    """Return the cases that lost most under a criterion, worst first, without ``unchanged``.
-
-    Args:
-        records: Records of one system.
-        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did not)
-            rank
-            by the decrease of their probability.
-        most: Largest number of cases.
-        cases: The losses under these arguments, which several tables may share.
-    """
-    return (cases or CaseLosses(records, primary)).table(changed_only=True, most=most)
-
-
-def violations_table(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> pd.DataFrame:
-    """Return every violation under a criterion, including ``unchanged``, worst first.
-
-    The columns are those of ``worst.csv``.
-
-    Args:
-        records: Records of one system.
-        primary: As in :func:`worst_table`.
-        cases: As in :func:`worst_table`.
-    """
-    return (cases or CaseLosses(records, primary)).table(violated_only=True)
-
-
-def images_table(
-    records: Records, primary: Criterion, place: Axes | None = None, *, cases: CaseLosses | None = None
-) -> pd.DataFrame:
-    """Return one row for each source image, worst first: by violations among its cases, then by the largest loss.
-
-    Args:
-        records: Records of one system.
-        primary: As in :func:`worst_table`.
-        place: Axes of the records; relations follow its order.
-        cases: As in :func:`worst_table`.
-
-    Returns:
-        ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
-        ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and its ``worst_address``, then
-        ``violations_<relation>`` for each relation, empty if the image has no case of it.
-    """
-    return (cases or CaseLosses(records, primary)).images(axes(records) if place is None else place)
-
-
 _NOTHING = (
     " Check the dtype of the answers: uint8 means probability × 255, so 0 and 1 are both below the threshold; masks "
     "must be bool."
 )
-
-
-def source_warnings(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> tuple[str, ...]:
-    """Return a line for each data set whose source cases have a mean score below 0.5 under a criterion.
-
-    Args:
-        records: Records of one system.
-        primary: Its first score, against the truth, is used; scores that count errors or do not depend on the
-            source's, and data without truth, have no warning.
-        cases: As in :func:`worst_table`.
-    """
-    score = criteria.components(primary.score)[0]
-    frame = records.sources
-    if score in COUNTED or score in criteria.ALONE or score not in frame.columns or frame.empty:
-        return ()
-    cases = cases or CaseLosses(records, primary)
-    judged_images = set(zip(cases.texts("dataset")[cases.counted], cases.texts("seed_id")[cases.counted], strict=True))
-    sources = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
-    lines = []
-    for name, rows in sources.groupby("dataset", sort=False):
-        mean = float(np.nanmean(values)) if not np.isnan(values := rows[score].to_numpy(np.float64)).all() else np.nan
-        if mean < LOW_SOURCE:
-            images = set(rows["seed_id"])
-            judged_count = sum((name, image) in judged_images for image in images)
-            rests = f"these figures rest on {judged_count:,} of {len(images):,} images"
-            if judged_count == len(images):
-                rests = "all were scored, but the baseline is so low that failures may be understated"
-            hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
-            lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
-    return tuple(lines)
 
 
 def case_losses(records: Records, criterion: Criterion) -> Floats:
@@ -122,78 +45,7 @@ def case_losses(records: Records, criterion: Criterion) -> Floats:
     return _losses(records, criteria.components(criterion.score)[0], criterion.against)[2]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RankedCases:
-    """Every follow-up under a criterion, those most worth looking at first.
-
-    Attributes:
-        order: int64 N, indices of the follow-ups: the worst of each cell (data set, relation, severity), violations,
-            errors, other judged cases, cases without a verdict; each by decreasing loss.
-        verdict: Text N by index: ``violation``, ``no violation``, ``error`` or ``not judged``.
-        before: Score on the source (1 if answers are compared with the source's), float64 N, NaN if unknown.
-        after: Score on the follow-up.
-        loss: Relative loss in (-inf, 1].
-    """
-
-    order: NDArray[np.int64]
-    verdict: NDArray[np.object_]
-    before: Floats
-    after: Floats
-    loss: Floats
-
-
 VIOLATION, NO_VIOLATION, ERROR, NOT_JUDGED = "violation", "no violation", "error", "not judged"
-
-
-def shown_records(cases: CaseLosses, most: int = 10_000, first: Sequence[str] = ()) -> Records:
-    """Return the records of the follow-ups most worth looking at, with their sources.
-
-    Args:
-        cases: Follow-ups of one system.
-        most: Largest number of follow-ups.
-        first: Addresses of follow-ups that are among them.
-    """
-    records = cases.records
-    if len(records.followups) <= most:
-        return records
-    order = ranked_cases(records, cases.primary, cases=cases).order
-    named = np.isin(cases.addresses(order), first) if first else np.zeros(len(order), dtype=np.bool_)
-    rows = np.sort(np.concatenate([order[named], order[~named]])[:most])
-    followups = records.followups.iloc[rows].reset_index(drop=True)
-    is_source = np.ones(len(records.sources), dtype=np.bool_)
-    for name in ("dataset", "seed_id"):
-        is_source &= records.sources[name].isin(followups[name].unique()).to_numpy()
-    return replace(records, followups=followups, sources=records.sources.loc[is_source].reset_index(drop=True))
-
-
-def ranked_cases(records: Records, primary: Criterion, *, cases: CaseLosses | None = None) -> RankedCases:
-    """Return every follow-up by how much it is worth looking at.
-
-    Args:
-        records: Records of one system.
-        primary: As in :func:`worst_table`.
-        cases: As in :func:`worst_table`.
-    """
-    cases = cases or CaseLosses(records, primary)
-    total = len(cases.case)
-    verdict = np.full(total, NOT_JUDGED, dtype=object)
-    verdict[(records.followups["verdict"] == "ERROR").to_numpy(dtype=bool)] = ERROR
-    verdict[cases.case] = NO_VIOLATION
-    verdict[cases.violated] = VIOLATION
-    kind = np.select([verdict == VIOLATION, verdict == ERROR, verdict == NO_VIOLATION], [1, 2, 3], 4)
-    ranked = cases.ranked(np.ones(total, dtype=np.bool_))
-    (dataset, _), (relation, relations) = (records.codes(name) for name in ("dataset", "relation"))
-    severity = records.followups["severity"].to_numpy(dtype=np.int64)
-    cell = (dataset * max(1, len(relations)) + relation) * (1 + severity.max(initial=0)) + severity
-    judged = ranked[cases.case[ranked]]
-    _, first = np.unique(cell[judged], return_index=True)
-    kind[judged[first]] = 0
-    order = ranked[np.argsort(kind[ranked], kind="stable")]
-    # The worst of each cell come first, and among them violations.
-    ahead = order[kind[order] == 0]
-    ahead = ahead[np.argsort(verdict[ahead] != VIOLATION, kind="stable")]
-    order = np.concatenate([ahead, order[len(ahead) :]]).astype(np.int64)
-    return RankedCases(order=order, verdict=verdict, before=cases.before, after=cases.after, loss=cases.loss)
 
 
 class CaseLosses:
@@ -201,19 +53,21 @@ class CaseLosses:
 
     Args:
         records: Records of one system.
-        primary: The criterion.
+        primary: The criterion; a rule over several scores ranks by its first one, and labels that changed (or did not)
+            rank by the decrease of their probability.
+
+    Attributes:
+        before: Score on the source (1 if answers are compared with the source's), float64 N, NaN if unknown.
+        after: Score on the follow-up.
+        loss: Relative loss in (-inf, 1].
     """
 
     def __init__(self, records: Records, primary: Criterion) -> None:
         self.records, self.primary = records, primary
-        state = status(records, score=primary.score, threshold=primary.threshold, against=primary.against)
+        state = status(records, primary)
         self.case, self.violated = state.case, state.violated
         self.counted: NDArray[np.bool_] = state.case & (records.texts("relation") != UNCHANGED)
         self.before, self.after, self.loss = _losses(records, criteria.components(primary.score)[0], primary.against)
-
-    def texts(self, name: str) -> NDArray[np.object_]:
-        """Return a text column."""
-        return self.records.texts(name)
 
     def ranked(self, chosen: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the indices of selected follow-ups by decreasing loss; ties keep the records' order."""
@@ -232,17 +86,69 @@ class CaseLosses:
             return [str(text) for text in frame[ADDRESS].iloc[rows]]
         return addresses({name: frame[name].iloc[rows].tolist() for name in KEY_COLUMNS})
 
-    def table(
-        self, *, changed_only: bool = False, violated_only: bool = False, most: int | None = None
-    ) -> pd.DataFrame:
-        """Return cases, worst first; see :func:`worst_table` and :func:`violations_table`."""
-        eligible = self.counted if changed_only else self.case
-        places = self.ranked(eligible & self.violated if violated_only else eligible)[:most]
+    @cached_property
+    def verdict(self) -> NDArray[np.object_]:
+        """Text by follow-up: ``violation``, ``no violation``, ``error`` or ``not judged``."""
+        verdict = np.full(len(self.case), NOT_JUDGED, dtype=object)
+        verdict[(self.records.followups["verdict"] == "ERROR").to_numpy(dtype=bool)] = ERROR
+        verdict[self.case] = NO_VIOLATION
+        verdict[self.violated] = VIOLATION
+        return verdict
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Indices of all follow-ups, those most worth looking at first.
+
+        They are the worst of each cell (data set, relation, severity), violations, errors, other judged cases, cases
+        without a verdict; each by decreasing loss.
+        """
+        verdict = self.verdict
+        kind = np.select([verdict == VIOLATION, verdict == ERROR, verdict == NO_VIOLATION], [1, 2, 3], 4)
+        ranked = self.ranked(np.ones(len(verdict), dtype=np.bool_))
+        (dataset, _), (relation, relations) = (self.records.codes(name) for name in ("dataset", "relation"))
+        severity = self.records.followups["severity"].to_numpy(dtype=np.int64)
+        cell = (dataset * max(1, len(relations)) + relation) * (1 + severity.max(initial=0)) + severity
+        judged = ranked[self.case[ranked]]
+        _, first = np.unique(cell[judged], return_index=True)
+        kind[judged[first]] = 0
+        order = ranked[np.argsort(kind[ranked], kind="stable")]
+        # The worst of each cell come first, and among them violations.
+        ahead = order[kind[order] == 0]
+        ahead = ahead[np.argsort(verdict[ahead] != VIOLATION, kind="stable")]
+        return np.concatenate([ahead, order[len(ahead) :]]).astype(np.int64)
+
+    def shown(self, most: int = 10_000, first: Sequence[str] = ()) -> Records:
+        """Return the records of the follow-ups most worth looking at, with their sources.
+
+        Args:
+            most: Largest number of follow-ups.
+            first: Addresses of follow-ups that are among them.
+        """
+        records = self.records
+        if len(records.followups) <= most:
+            return records
+        named = np.isin(self.addresses(self.order), first) if first else np.zeros(len(self.order), dtype=np.bool_)
+        rows = np.sort(np.concatenate([self.order[named], self.order[~named]])[:most])
+        followups = records.followups.iloc[rows].reset_index(drop=True)
+        is_source = np.ones(len(records.sources), dtype=np.bool_)
+        for name in ("dataset", "seed_id"):
+            is_source &= records.sources[name].isin(followups[name].unique()).to_numpy()
+        return replace(records, followups=followups, sources=records.sources.loc[is_source].reset_index(drop=True))
+
+    def worst(self, most: int = 30) -> pd.DataFrame:
+        """Return the cases that lost most, worst first, without ``unchanged``, with :data:`CASE_COLUMNS`."""
+        return self._table(self.ranked(self.counted)[:most])
+
+    def violations(self) -> pd.DataFrame:
+        """Return every violation, including ``unchanged``, worst first, with :data:`CASE_COLUMNS`."""
+        return self._table(self.ranked(self.case & self.violated))
+
+    def _table(self, places: NDArray[np.intp]) -> pd.DataFrame:
         if not places.size:
             return pd.DataFrame()
         columns = (
             self.addresses(places),
-            self.texts("relation")[places].tolist(),
+            self.records.texts("relation")[places].tolist(),
             self.records.followups["severity"].to_numpy()[places].astype(int),
             self.primary.score,
             np.round(self.before[places], 6),
@@ -252,8 +158,18 @@ class CaseLosses:
         )
         return pd.DataFrame(dict(zip(CASE_COLUMNS, columns, strict=True)))
 
-    def images(self, place: Axes) -> pd.DataFrame:
-        """Return one row for each image, see :func:`images_table`."""
+    def images(self, place: Axes | None = None) -> pd.DataFrame:
+        """Return one row for each source image, worst first: by violations among its cases, then by the largest loss.
+
+        Args:
+            place: Axes of the records; relations follow its order.
+
+        Returns:
+            ``dataset``, ``seed_id``, ``source_score`` (mean over its questions), ``cases``, ``violations`` and
+            ``violation_percent`` without ``unchanged``, ``worst_loss_percent`` and its ``worst_address``, then
+            ``violations_<relation>`` for each relation, empty if the image has no case of it.
+        """
+        place = axes(self.records) if place is None else place
         (dataset, datasets), (seed, seeds) = (self.records.codes(name) for name in ("dataset", "seed_id"))
         codes, unique = pd.factorize(dataset * max(1, len(seeds)) + seed)
         if not len(unique):
@@ -295,6 +211,32 @@ class CaseLosses:
                 violations_here if present.all() else np.where(present, violations_here, np.nan)
             )
         return pd.DataFrame({name: column[order] for name, column in columns.items()})
+
+    def source_warnings(self) -> tuple[str, ...]:
+        """Return a line for each data set whose source cases have a mean score below 0.5.
+
+        The criterion's first score is used, against the truth; scores that count errors or do not depend on the
+        source's, and data without truth, have no warning.
+        """
+        score, frame = criteria.components(self.primary.score)[0], self.records.sources
+        if score in COUNTED or score in criteria.ALONE or score not in frame.columns or frame.empty:
+            return ()
+        judged = (self.records.texts(name)[self.counted] for name in ("dataset", "seed_id"))
+        judged_images = set(zip(*judged, strict=True))
+        sources = frame.assign(dataset=frame["dataset"].astype(str), seed_id=frame["seed_id"].astype(str))
+        lines = []
+        for name, rows in sources.groupby("dataset", sort=False):
+            values = rows[score].to_numpy(np.float64)
+            mean = np.nan if np.isnan(values).all() else float(np.nanmean(values))
+            if mean < LOW_SOURCE:
+                images = set(rows["seed_id"])
+                judged_count = sum((name, image) in judged_images for image in images)
+                rests = f"these figures rest on {judged_count:,} of {len(images):,} images"
+                if judged_count == len(images):
+                    rests = "all were scored, but the baseline is so low that failures may be understated"
+                hint = _NOTHING if mean == 0 and score in ("dice", "iou") else ""
+                lines.append(f"{name}: the mean {score} of unchanged images is {mean:.2f}; {rests}.{hint}")
+        return tuple(lines)
 
     def _source_scores(self) -> dict[tuple[str, str], float]:
         """Return each image's mean score on the source case, over its questions; empty without such a score."""

@@ -112,12 +112,11 @@ class _Cases:
 
     def _consistent(self) -> None:
         """Judge the harmless relations against the system's own answers, where the suite's criterion can be."""
-        primary = self.wanted.primary
-        score, threshold, against = primary.score, primary.threshold, primary.against
-        needed = criteria.columns_needed(score, "source")
+        criterion = self.wanted.primary
+        needed = criteria.columns_needed(criterion.score, "source")
         if all((~np.isnan(self.records.floats(name))).any() for name in needed):
-            against = "source"
-        state = status(self.records, score=score, threshold=threshold, against=against)
+            criterion = replace(criterion, against="source")
+        state = status(self.records, criterion)
         self.agrees: Floats = (~state.violated).astype(np.float64)
         self.answered: Bools = state.case & ~self.control
         self.harmless: Bools = self.answered & (self.relation != UNCHANGED)

@@ -11,6 +11,7 @@ from medtest.core.cases import ReasonCode, Verdict
 from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.records.records_io import Records
+from medtest.suite.model import Criterion
 
 _UNREADABLE = (ReasonCode.CHANGE_UNREADABLE, ReasonCode.PROMPT_UNREADABLE)
 
@@ -41,7 +42,7 @@ def source_scores(records: Records, score: str) -> NDArray[np.float64]:
     return records.sources[score].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def failed_sources(records: Records, judged: Status, *, score: str, against: str) -> NDArray[np.bool_]:
+def failed_sources(records: Records, judged: Status, criterion: Criterion) -> NDArray[np.bool_]:
     """Return a mask of the source cases that allow no comparison under one criterion.
 
     These are cases with an ERROR; against ``truth``, cases with a score of zero (or below) in any component of the
@@ -50,15 +51,14 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
     Args:
         records: Records of one system.
         judged: Status of its follow-ups from :func:`status`.
-        score: As in :func:`status`.
-        against: As in :func:`status`. Against ``input`` a follow-up is compared with its own input, not with a source.
+        criterion: The criterion. Against ``input`` a follow-up is compared with its own input, not with a source.
     """
     keys = ["dataset", "seed_id", "item"]
     failed = (records.sources["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)
-    if against == "input":
+    if criterion.against == "input":
         return failed
-    if against == "truth" and score not in criteria.ALONE:
-        for name in criteria.components(score):
+    if criterion.against == "truth" and criterion.score not in criteria.ALONE:
+        for name in criteria.components(criterion.score):
             failed = failed | (source_scores(records, name) <= 0)
     lost = records.followups.loc[judged.source_failed, keys].astype(str)
     if lost.empty:
@@ -68,7 +68,7 @@ def failed_sources(records: Records, judged: Status, *, score: str, against: str
 
 
 def failed_in_pair(
-    sides: tuple[Records, Records], judged: tuple[Status, Status], *, score: str, against: str
+    sides: tuple[Records, Records], judged: tuple[Status, Status], criterion: Criterion
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return a mask of the failed source cases for each of two runs.
 
@@ -78,18 +78,16 @@ def failed_in_pair(
     Args:
         sides: Records of two runs, with the same source cases row by row.
         judged: Status from :func:`status` for each run.
-        score: As in :func:`status`.
-        against: As in :func:`status`.
+        criterion: The criterion.
     """
-    unknown = tuple(np.isnan(source_scores(run, criteria.components(score)[0])) for run in sides)
-    first, second = (
-        failed_sources(run, of, score=score, against=against) for run, of in zip(sides, judged, strict=True)
-    )
+    unknown = tuple(np.isnan(source_scores(run, criteria.components(criterion.score)[0])) for run in sides)
+    first, second = (failed_sources(run, of, criterion) for run, of in zip(sides, judged, strict=True))
     return first | (unknown[0] & ~unknown[1]), second | (unknown[1] & ~unknown[0])
 
 
-def status(records: Records, *, score: str, threshold: float, against: str) -> Status:
+def status(records: Records, criterion: Criterion) -> Status:
     """Return the status of each follow-up under one criterion."""
+    score, threshold, against = criterion.score, criterion.threshold, criterion.against
     columns = {name: records.floats(name) for name in criteria.columns_needed(score, against)}
     outcome = criteria.judge(columns, score=score, threshold=threshold, against=against)
     error = (records.followups["verdict"] == Verdict.ERROR.value).to_numpy(dtype=bool)

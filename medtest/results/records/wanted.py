@@ -16,7 +16,7 @@ from medtest.core.plugins import parts
 from medtest.core.tasks.base import Task, task_of
 from medtest.results.rates.efr import Criteria
 from medtest.suite.checking.exclusion import COPY, BadListError, Exclusion, read_exclusion
-from medtest.suite.model import Criterion, Gate, Suite
+from medtest.suite.model import Against, Criterion, Gate, Suite
 
 SUITE_FILE = "suite.yaml"
 RUN_FILE = "run.json"
@@ -63,7 +63,7 @@ class Wanted:
     primary: Criterion
     scores: tuple[str, ...]
     thresholds: tuple[float, ...]
-    against: tuple[str, ...]
+    against: tuple[Against, ...]
     gates: tuple[Gate, ...] = ()
     trained_on: tuple[str, ...] = ()
     max_error_percent: float = 1.0
@@ -148,7 +148,7 @@ class Wanted:
             primary=Criterion(**oracles["primary"]),
             scores=tuple(str(score) for score in oracles["scores"]),
             thresholds=tuple(float(threshold) for threshold in oracles["thresholds"]),
-            against=tuple(str(against) for against in oracles["against"]),
+            against=tuple(oracles["against"]),
             gates=tuple(Gate(**{**gate, "severity": str(gate["severity"])}) for gate in content.get("gates", ())),
             trained_on=trained_on,
             max_error_percent=float(content.get("max_error_percent", 1.0)),

@@ -12,18 +12,18 @@ from medtest.results.rates.efr import ALL
 from medtest.results.records.records_io import Records
 from medtest.results.series.robustness import robustness_of
 from medtest.results.series.series import Series
-from medtest.results.series.series_records import MEASURED, CurveSettings, curve_of
+from medtest.results.series.series_records import MEASURED, curve_of
 
 TOO_FEW_POINTS = "fewer than two distinct values of the property"
 
 
-def measured_rows(records: Records, score: str, shape: CurveSettings) -> Iterator[dict[str, object]]:
+def measured_rows(records: Records, score: str, min_step: float = 0.0) -> Iterator[dict[str, object]]:
     """Yield one row for each measured relation on each data set and on all together.
 
     Args:
         records: Records of one system.
         score: Score column, against the truth.
-        shape: Curve settings, of which ``min_step`` is used.
+        min_step: Neighbouring scales closer than this are merged; 0 merges only equal ones.
     """
     frame = records.followups
     inside = frame.loc[(frame["group"].astype(str) == MEASURED).to_numpy(dtype=bool)]
@@ -33,7 +33,7 @@ def measured_rows(records: Records, score: str, shape: CurveSettings) -> Iterato
         for dataset in [*datasets, ALL]:
             subset = rows if dataset == ALL else rows.loc[(rows["dataset"].astype(str) == dataset).to_numpy(dtype=bool)]
             scored = subset.dropna(subset=["scale", score])
-            curve = curve_of("", Records(followups=subset, sources=records.sources), relation, score, shape)
+            curve = curve_of("", Records(followups=subset, sources=records.sources), relation, score, min_step=min_step)
             head = {"dataset": dataset, "relation": relation, "group": MEASURED, "score": score, "against": "truth"}
             yield {**head, "seeds": int(scored["seed_id"].astype(str).nunique()), **_numbers(curve)}
 

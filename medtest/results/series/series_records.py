@@ -8,7 +8,7 @@ A relation with levels gives every seed a quality at every scale; only seeds sco
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,21 +24,13 @@ MEASURED = "measured"
 _NEEDED = ("dataset", "seed_id", "cluster", "relation", "group", "severity", "scale")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CurveSettings:
-    """Settings for curves from records.
-
-    Attributes:
-        include_source: If True, the source case, at scale 0, is the first point.
-        min_step: Neighbouring scales closer than this are merged; 0 merges only equal ones.
-    """
-
-    include_source: bool = False
-    min_step: float = 0.0
-
-
 def series_sets(
-    records: Mapping[str, Records], score: str, *, title: str = "", shape: CurveSettings | None = None
+    records: Mapping[str, Records],
+    score: str,
+    *,
+    title: str = "",
+    include_source: bool = False,
+    min_step: float = 0.0,
 ) -> list[SeriesSet]:
     """Return the curves of every relation, in the order of the first system's records.
 
@@ -46,15 +38,18 @@ def series_sets(
         records: Records by system.
         score: Score column, higher is better.
         title: Prefix of each relation's name.
-        shape: Settings of the curves.
+        include_source: If True, the source case, at scale 0, is the first point.
+        min_step: Neighbouring scales closer than this are merged; 0 merges only equal ones.
     """
-    settings = shape or CurveSettings()
     names = list(dict.fromkeys(str(name) for run in records.values() for name in run.followups["relation"].unique()))
     sets = []
     for name in names:
         if name == UNCHANGED:
             continue
-        curves = [curve_of(system, run, name, score, settings) for system, run in records.items()]
+        curves = [
+            curve_of(system, run, name, score, include_source=include_source, min_step=min_step)
+            for system, run in records.items()
+        ]
         common = _over_the_same_seeds([curve for curve in curves if curve is not None])
         if common:
             sets.append(
@@ -63,7 +58,9 @@ def series_sets(
     return sets
 
 
-def curve_of(system: str, records: Records, relation: str, score: str, shape: CurveSettings) -> Series | None:
+def curve_of(
+    system: str, records: Records, relation: str, score: str, *, include_source: bool = False, min_step: float = 0.0
+) -> Series | None:
     """Return one system's curve under one relation; None if fewer than two scales were scored."""
     frame = records.followups
     rows = frame.loc[(frame["relation"].astype(str) == relation).to_numpy(dtype=bool)]
@@ -74,28 +71,32 @@ def curve_of(system: str, records: Records, relation: str, score: str, shape: Cu
     if values.empty:
         return None
     if is_measured:
-        return _measured(system, values, score, shape)
+        return _measured(system, values, score, min_step)
     values = values.loc[(values["severity"] > 0).to_numpy(dtype=bool)]
-    return None if values.empty else _leveled(system, values, records, score, shape)
+    if values.empty:
+        return None
+    return _leveled(system, values, records, score, include_source=include_source, min_step=min_step)
 
 
-def _measured(system: str, values: pd.DataFrame, score: str, shape: CurveSettings) -> Series | None:
+def _measured(system: str, values: pd.DataFrame, score: str, min_step: float) -> Series | None:
     keys = [values[name].astype(str) for name in ("dataset", "cluster")]
     points = values.groupby(keys, sort=False)[["scale", score]].mean()
     scales = points["scale"].to_numpy()
     curve = make_series(
-        system, scales, points[score].to_numpy(), labels=[f"{value:.4g}" for value in scales], min_step=shape.min_step
+        system, scales, points[score].to_numpy(), labels=[f"{value:.4g}" for value in scales], min_step=min_step
     )
     return curve if curve.scales.size > 1 else None
 
 
-def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, shape: CurveSettings) -> Series | None:
+def _leveled(
+    system: str, values: pd.DataFrame, records: Records, score: str, *, include_source: bool, min_step: float
+) -> Series | None:
     seeds = values["dataset"].astype(str) + "\x1f" + values["seed_id"].astype(str)
     table = values.assign(seed=seeds).pivot_table(index="seed", columns="severity", values=score, aggfunc="mean")
     scales = values.groupby("severity", sort=True)["scale"].median().reindex(table.columns).to_numpy(dtype=np.float64)
     clusters = values["dataset"].astype(str) + "\x1f" + values["cluster"].astype(str)
     cluster_of = dict(zip(seeds, clusters, strict=True))
-    if shape.include_source and f"source_{score}" in records.followups.columns:
+    if include_source and f"source_{score}" in records.followups.columns:
         table, scales = _with_source(table, scales, records, score)
     complete = table.dropna()
     if complete.empty or scales.size < 2:
@@ -108,7 +109,7 @@ def _leveled(system: str, values: pd.DataFrame, records: Records, score: str, sh
         images.mean(0),
         images=images,
         clusters=numbers.astype(np.int64),
-        min_step=shape.min_step,
+        min_step=min_step,
     )
     return replace(curve, seeds=tuple(str(seed) for seed in complete.index)) if curve.scales.size > 1 else None
 

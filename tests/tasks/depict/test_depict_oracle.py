@@ -21,6 +21,7 @@ from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.status import status
 from medtest.runner.privacy.hidden_words import HiddenWords
+from medtest.suite.model import Criterion
 from medtest.tasks.depict.oracle import Scenes
 from medtest.tasks.depict.views import SceneLook, look_of
 
@@ -99,7 +100,9 @@ def test_a_case_that_cannot_be_judged_has_a_reason() -> None:
     assert by_relation["er_a"]["verdict"] == "SKIP" and by_relation["er_a"]["self_entities"] == 1.0
     # A number that the reader cannot tell: there is a score against the prompt, and none against the source.
     by_relation["er_a"]["whole"] = 1.0
-    judged = status(Records.of(pd.DataFrame(by_relation.values())), score="whole", threshold=0.0, against="source")
+    judged = status(
+        Records.of(pd.DataFrame(by_relation.values())), Criterion(score="whole", threshold=0.0, against="source")
+    )
     assert judged.skipped.any() and not judged.source_failed.any()
 
 
@@ -108,7 +111,7 @@ def test_rates_and_verdicts_agree_on_every_case() -> None:
     for against in ("source", "truth"):
         judge = oracle(against=against)
         again = rejudged_records(run_records, judge)
-        judged = status(again, score="whole", threshold=0.0, against=against)
+        judged = status(again, Criterion(score="whole", threshold=0.0, against=against))
         verdicts = again.followups["verdict"].astype(str)
         assert (verdicts == "FAIL").to_numpy().tolist() == judged.violated.tolist()
         assert (verdicts == "PASS").to_numpy().tolist() == (judged.case & ~judged.violated).tolist()

@@ -12,7 +12,7 @@ from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import RECORDS, Records
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.series import SeriesSet
-from medtest.results.series.series_records import CurveSettings, series_sets
+from medtest.results.series.series_records import series_sets
 
 
 def sets_of_records(
@@ -44,11 +44,13 @@ def sets_of_records(
         check_alike([*of_suite.values()])
         suite_info = next((w for _, w in systems.values() if w is not None), None)
         column = _score(score, suite_info, of_suite)
-        shape = CurveSettings(
+        sets = series_sets(
+            of_suite,
+            column,
+            title=name,
             include_source=suite_info is not None and suite_info.include_source,
             min_step=min_step if min_step is not None else (0.0 if suite_info is None else suite_info.min_step),
         )
-        sets = series_sets(of_suite, column, title=name, shape=shape)
         sets_of_curves += [replace(curves, lower_is_better=lower_is_better) for curves in sets]
     if not sets_of_curves:
         raise typed_error(

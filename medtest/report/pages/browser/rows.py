@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from medtest.core.records import ADDRESS, ANSWER, text_in
 from medtest.report.pages.material import Material
-from medtest.results.rates.images import NO_VIOLATION, VIOLATION, RankedCases, ranked_cases
+from medtest.results.rates.images import NO_VIOLATION, VIOLATION, CaseLosses
 from medtest.results.records.records_io import Records, read_table
 from medtest.runner.records.answers import THUMBNAILS, AnswerStore
 from medtest.runner.records.thumbnails import DRAWN, MARKS, of_record
@@ -37,7 +37,7 @@ class Side:
 
     def __init__(self, material: Material, records: Records, name: str) -> None:
         self.material, self.records, self.name = material, records, name
-        self.ranked: RankedCases = ranked_cases(records, material.wanted.primary)
+        self.ranked = CaseLosses(records, material.wanted.primary)
         self.store = None if material.wanted.images == "none" else AnswerStore(material.folder, THUMBNAILS)
 
     @cached_property
