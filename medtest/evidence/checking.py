@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from medtest.core.errors import OutputProblem
 from medtest.core.files import file_sha256, read_object
-from medtest.evidence.signing import SIGNATURE, Signature, verify
+from medtest.evidence.signing import SIGNATURE, verify
 from medtest.runner.folder import MANIFEST, RUN_FILE
 from medtest.runner.reporting.frozen import is_plan, is_whole
 
@@ -26,34 +26,26 @@ class FileState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedFile:
-    """A listed file and its state."""
-
-    name: str
-    state: FileState
-
-
-@dataclass(frozen=True, kw_only=True)
 class CheckedList:
     """Result of the check of a list of files, or of a frozen plan.
 
     Attributes:
         path: The list or the plan.
-        files: Every listed file; none for a plan.
-        signature: Result of the check of its signature; None if it has none.
+        files: State of every listed file by its name; none for a plan.
+        signature: Whether its signature is good, and the result of the check as one line; None if it has none.
         whole: False for a plan whose content does not have the hash that it states.
     """
 
     path: Path
-    files: tuple[CheckedFile, ...] = ()
-    signature: Signature | None = None
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    signature: tuple[bool, str] | None = None
     whole: bool = True
 
     @property
     def holds(self) -> bool:
         """True if every file is unchanged, and a signature, if there is one, is good."""
-        unchanged = all(file.state is FileState.SAME for file in self.files)
-        return unchanged and self.whole and (self.signature is None or self.signature.good)
+        unchanged = all(state is FileState.SAME for state in self.files.values())
+        return unchanged and self.whole and (self.signature is None or self.signature[0])
 
 
 def listed_in(path: Path) -> Path | None:
@@ -93,25 +85,26 @@ def check(path: Path, *, signers: Path | None = None) -> CheckedList:
     signature = verify(path, signers) if signed or signers is not None else None
     if path.suffix == ".json":
         return CheckedList(path=path, whole=is_whole(read_object(path)), signature=signature)
-    return CheckedList(path=path, files=tuple(check_list(path)), signature=signature)
+    return CheckedList(path=path, files=check_list(path), signature=signature)
 
 
-def check_list(path: Path) -> Iterator[CheckedFile]:
-    """Yield every file of a list in the format of ``sha256sum`` with its state; names are relative to its folder.
+def check_list(path: Path) -> dict[str, FileState]:
+    """Return the state of every file of a list in the format of ``sha256sum``; names are relative to its folder.
 
     Raises:
         OutputProblem: The list cannot be read.
     """
+    states: dict[str, FileState] = {}
     for name, sha256 in read_list(path).items():
         try:
             file = path.parent / name
             if not file.is_file():  # a device or a pipe may never end
-                state = FileState.MISSING
+                states[name] = FileState.MISSING
             else:
-                state = FileState.SAME if file_sha256(file) == sha256 else FileState.CHANGED
+                states[name] = FileState.SAME if file_sha256(file) == sha256 else FileState.CHANGED
         except (OSError, ValueError):
-            state = FileState.MISSING
-        yield CheckedFile(name=name, state=state)
+            states[name] = FileState.MISSING
+    return states
 
 
 def read_list(path: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from medtest.core.files import read_object
-from medtest.evidence.checking import CheckedFile, FileState, check_list, read_list
+from medtest.evidence.checking import FileState, check_list, read_list
 from medtest.report.compared.pairs import read_material
 from medtest.report.pages.material import Material
 from medtest.results.gating import gate_log
@@ -30,7 +30,7 @@ class RunEvidence:
         plan: The frozen plan it follows; None if there is none.
         evaluations: Evaluations of its gates, oldest first.
         files: Its files by name below its folder, with their SHA-256.
-        changed: Files that are not as the run left them.
+        changed: State of the files that are not as the run left them, by name.
     """
 
     material: Material
@@ -38,7 +38,7 @@ class RunEvidence:
     plan: Mapping[str, Any] | None = None
     evaluations: Sequence[Mapping[str, Any]] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    changed: Sequence[CheckedFile] = ()
+    changed: Mapping[str, FileState] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> RunEvidence:
@@ -55,7 +55,9 @@ class RunEvidence:
             plan=plan if is_plan(plan) and is_whole(plan) and plan.get("hash") == stated.get("hash") else None,
             evaluations=gate_log.read(folder),
             files=read_list(folder / MANIFEST),
-            changed=[file for file in check_list(folder / MANIFEST) if file.state is not FileState.SAME],
+            changed={
+                name: state for name, state in check_list(folder / MANIFEST).items() if state is not FileState.SAME
+            },
         )
 
     @property
@@ -102,8 +104,8 @@ class RunEvidence:
         yield from (("Warning", notice) for notice in tables.notices)
         if words := gate_log.lost(self.material.folder):
             yield "Warning", words
-        for file in self.changed:
-            yield "Changed file", f"{file.name} is {file.state.value}"
+        for name, state in self.changed.items():
+            yield "Changed file", f"{name} is {state.value}"
 
     def _of_plan(self) -> Iterator[tuple[str, str]]:
         if not self.frozen:

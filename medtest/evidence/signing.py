@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,19 +16,6 @@ SIGNATURE = ".sig"
 _PROGRAM = "ssh-keygen"
 _KEY_TYPE = re.compile(r"(?:ssh-|ecdsa-|sk-)\S+ [A-Za-z0-9+/=]+")
 _ANYBODY = "signer"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Signature:
-    """Result of the check of a signature.
-
-    Attributes:
-        good: True if it fits the file, and the expected key if one was named.
-        words: The result as one line.
-    """
-
-    good: bool
-    words: str
 
 
 def check_key(key: Path) -> None:
@@ -70,19 +56,22 @@ def sign(path: Path, key: Path) -> Path:
     return target
 
 
-def verify(path: Path, signers: Path | None) -> Signature:
+def verify(path: Path, signers: Path | None) -> tuple[bool, str]:
     """Check the signature beside a file.
 
     Args:
         path: The file.
         signers: Public key or ``allowed_signers`` that the signature must belong to; None accepts any key.
 
+    Returns:
+        Whether it fits the file, and the expected key if one was named; and the result as one line.
+
     Raises:
         UserMistakes: ``ssh-keygen`` is not installed, or the file of signers holds no key.
     """
     signature = path.with_name(path.name + SIGNATURE)
     if not signature.is_file():
-        return Signature(good=False, words=f"{signature.name} is missing: nothing is signed")
+        return False, f"{signature.name} is missing: nothing is signed"
     content = path.read_bytes()
     if signers is None:
         code, words = _run(
@@ -90,23 +79,21 @@ def verify(path: Path, signers: Path | None) -> Signature:
         )
         key = re.search(r"SHA256:\S+", words)
         if code or key is None:
-            return Signature(good=False, words=f"does not fit {path.name}: {words}")
-        return Signature(good=True, words=f"fits {path.name}, made with the key {key[0]}; --signers FILE checks whose")
+            return False, f"does not fit {path.name}: {words}"
+        return True, f"fits {path.name}, made with the key {key[0]}; --signers FILE checks whose"
     with TemporaryDirectory(prefix="medtest-signers-") as scratch:
         allowed = Path(scratch) / "allowed_signers"
         allowed.write_text(_allowed(signers), encoding="utf-8")
         unknown, names = _run("--signers", "-Y", "find-principals", "-s", str(signature), "-f", str(allowed))
         if unknown:
-            return Signature(good=False, words=f"was not made with a key of {signers.name}")
+            return False, f"was not made with a key of {signers.name}"
         name = names.split()[0]
         code, words = _run(
             *("--signers", "-Y", "verify", "-f", str(allowed), "-I", name, "-n", NAMESPACE, "-s", str(signature)),
             content=content,
         )
     owner = signers.name if name == _ANYBODY else f"{name}, in {signers.name}"
-    return Signature(
-        good=not code, words=f"by the key of {owner}" if not code else f"does not fit {path.name}: {words}"
-    )
+    return not code, f"does not fit {path.name}: {words}" if code else f"by the key of {owner}"
 
 
 def _allowed(signers: Path) -> str:

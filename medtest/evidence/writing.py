@@ -107,8 +107,7 @@ def _held(page: Mapping[str, Any]) -> bool:
 def _covered(run: RunEvidence) -> list[tuple[str, str]]:
     """Return the files of a run that the list covers: its manifest, and its unchanged entries."""
     manifest = file_sha256(run.material.folder / MANIFEST)
-    changed = {file.name for file in run.changed}
-    return [(MANIFEST, manifest), *((name, sha) for name, sha in run.files.items() if name not in changed)]
+    return [(MANIFEST, manifest), *((name, sha) for name, sha in run.files.items() if name not in run.changed)]
 
 
 def pdf_of(text: str) -> bytes:

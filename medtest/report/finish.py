@@ -98,7 +98,8 @@ def finish(
     notices: list[str] = []
     problems = [words for system in outcome.systems if (words := gate_log.lost(system.folder))]
     try:
-        made_results = [make_results(asked_for, invocation, outcome, phase)]
+        materials, compared = make_results(asked_for, invocation, outcome, phase)
+        every = list(materials)
         # Gates apply to the requested cases; the folders' own tables keep their last evaluation.
         alone = None if view and own is None else replace(own or suite, gates=())
         if (
@@ -107,39 +108,38 @@ def finish(
             and any(tables_are_stale(system.folder) for system in outcome.systems)
         ):
             try:
-                made_results.append(make_results(View(suite=alone, beside=True), invocation, outcome, phase))
+                every += make_results(View(suite=alone, beside=True), invocation, outcome, phase)[0]
             except MixedRevisions as error:  # Unrequested cases without an answer to judge.
                 problems.append(f"The folder's own tables are unchanged: {error}.")
         if invocation.track:
             signals.phase("tracking")
             phase("tracking")
-            tracked = track(suite, invocation, outcome, made_results, parents=parents, sweep=sweep)
-            notices.extend(update_registry(invocation, made_results[0].materials))
+            tracked = track(suite, invocation, outcome, every, compared, parents=parents, sweep=sweep)
+            notices.extend(update_registry(invocation, materials))
     except NotTracked as error:
         problems.append(str(error))
         codes.append(ExitCode.NOT_TRACKED)
     finally:
         for system in outcome.systems:
             write_manifest(system.folder)
-    results = made_results[0]
     if any(system.error_percent > suite.max_error_percent for system in outcome.systems):
         codes.append(ExitCode.TOO_MANY_ERRORS)
-    if any(not result.held for material in results.materials for result in material.tables.gates):
+    if any(not result.held for material in materials for result in material.tables.gates):
         codes.append(ExitCode.GATE_FAILED)
-    for result in (result for material in results.materials for result in material.tables.gates if result.unlike):
+    for result in (result for material in materials for result in material.tables.gates if result.unlike):
         problems.append(f"{result.sentence}.")
         codes.append(ExitCode.MISTAKE)
-    shown = [efr_view(results.materials), gates_view(results.materials)] if results.materials else []
+    shown = [efr_view(materials), gates_view(materials)] if materials else []
     return Finished(
         code=min(codes, key=SEVERITY_ORDER.index),
-        materials=tuple(results.materials),
-        reports=tuple(target / REPORT for target in results.targets),
-        comparison=results.compared.page,
+        materials=tuple(materials),
+        reports=tuple(material.target / REPORT for material in materials),
+        comparison=compared.page,
         parents=tracked,
         renderables=tuple(item for item in shown if item is not None),
         notices=tuple(notices),
         problems=tuple(problems),
-        note="; ".join(one_line(material) for material in results.materials),
+        note="; ".join(one_line(material) for material in materials),
     )
 
 

@@ -15,12 +15,14 @@ import yaml
 
 from medtest.readers.base import Readings
 from medtest.report.charts.reliance import PICTURE, picture
-from medtest.report.ci.files import write_for_ci
+from medtest.report.ci import JUNIT, RESULT, SUMMARY
+from medtest.report.ci.junit import write_junit
+from medtest.report.ci.result_file import result_of
+from medtest.report.ci.summary import summary_text
 from medtest.report.compared.gating import judge_paired
-from medtest.report.mlflow.tracked import TrackedResults
 from medtest.report.pages.browser.data import browser_of
 from medtest.report.pages.browser.data import write_pictures as write_browser
-from medtest.report.pages.comparison import REPORT, write_comparison
+from medtest.report.pages.comparison import REPORT, Compared, write_comparison
 from medtest.report.pages.material import Material, read_run
 from medtest.report.pages.page import report_html
 from medtest.report.pages.reference_system import find_reference, read_reference
@@ -31,7 +33,7 @@ from medtest.results.records.reading import READINGS, kept_readings, readings_te
 from medtest.results.records.records_io import RECORDS
 from medtest.results.records.wanted import SUITE_FILE, Wanted
 from medtest.results.tables import FOLDER, Tables, make_tables
-from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing_text
+from medtest.runner.folder import note_tables, output_problems, view_folder, write_run, writing, writing_text
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.reporting.outcome import RunOutcome, SystemOutcome
 from medtest.suite.checking.exclusion import COPY as EXCLUDED
@@ -67,7 +69,7 @@ class View:
 
 def make_results(
     view: View, invocation: Invocation, outcome: RunOutcome, phase: Callable[[str], None] = lambda name: None
-) -> TrackedResults:
+) -> tuple[list[Material], Compared]:
     """Write tables and report of every system under a view, and the page that compares them.
 
     Args:
@@ -76,18 +78,19 @@ def make_results(
         outcome: Result of the runner.
         phase: Called with the name of each phase.
 
+    Returns:
+        Material of each system, in the suite's order, and their comparison.
+
     Raises:
         OutputProblem: Something cannot be written.
     """
     reference = _reference(view.suite, invocation, outcome)
-    results = TrackedResults()
+    materials = []
     for system in outcome.systems:
-        results.materials.append(_system(view, invocation, outcome, system, reference, phase))
+        materials.append(_system(view, invocation, outcome, system, reference, phase))
         if not view.digest:
             note_tables(system.folder)
-    results.targets = [material.target for material in results.materials]
-    results.compared = write_comparison(results.materials, results.targets, invocation.home, view.digest)
-    return results
+    return materials, write_comparison(materials, invocation.home, view.digest)
 
 
 def remake(
@@ -255,7 +258,12 @@ def _publish(material: Material, command: str, junit: str | None) -> None:
     _write_text(material.target / REPORT, report_html(material, browser))
     if svg := picture(material.tables.reliance):
         _write_text(material.target / PICTURE, svg)
-    write_for_ci(material, junit)
+    _write_text(material.target / SUMMARY, summary_text(material))
+    result = json.dumps(result_of(material), indent=2, ensure_ascii=False, allow_nan=False)
+    _write_text(material.target / RESULT, f"{result}\n")
+    if junit:
+        with writing(material.target / JUNIT) as file:
+            write_junit(material, file, cases=junit == "cases")
 
 
 # --- run.json of a view ----------------------------------------------------------------------------------------------

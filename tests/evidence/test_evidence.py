@@ -254,7 +254,7 @@ def test_a_list_is_read_line_by_line_and_devices_are_not(tmp_path: Path) -> None
     (tmp_path / name).write_bytes(b"")
     empty = hashlib.sha256(b"").hexdigest()
     index.write_text(f"{empty}  {name}\n{empty}  /dev/zero\n{empty}  \0\n", encoding="utf-8")
-    assert [file.state for file in check_list(index)] == [FileState.SAME, FileState.MISSING, FileState.MISSING]
+    assert list(check_list(index).values()) == [FileState.SAME, FileState.MISSING, FileState.MISSING]
     index.write_text("", encoding="utf-8")
     with pytest.raises(OutputProblem):
         list(check_list(index))

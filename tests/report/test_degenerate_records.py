@@ -297,7 +297,7 @@ def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bo
             assert "</html>" in page
             places = re.findall(r' id="([^"]+)"', page)
             assert len(places) == len(set(places))  # a duplicate name could not be linked to
-            write_comparison(materials, [material.folder for material in materials], folder)
+            write_comparison(materials, folder)
 
 
 @pytest.mark.parametrize("kind", SUITES)

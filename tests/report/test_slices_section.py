@@ -77,22 +77,20 @@ def test_the_table_is_written_and_goes_to_mlflow(folder: Path, tmp_path: Path) -
     tables = make_tables(folder, WANTED)
     assert "slices.csv" in {path.name for path in tables.write(tmp_path)}
     material = Material(folder=folder, wanted=WANTED, tables=tables)
-    assert (
-        child_of(material, tmp_path, run_id=None, ended_well=True).tables["tables/slices.json"] is tables.slices.frame
-    )
+    assert child_of(material, run_id=None, ended_well=True).tables["tables/slices.json"] is tables.slices.frame
     without = replace(tables, slices=replace(tables.slices, frame=tables.slices.frame.iloc[:0], worst=()))
     assert "slices.csv" not in {path.name for path in without.write(tmp_path)}
     assert not (tmp_path / "tables" / "slices.csv").exists()
     bare = Material(folder=folder, wanted=WANTED, tables=without)
     assert "Failing slices" not in page_of(bare)
-    assert "tables/slices.json" not in child_of(bare, tmp_path, run_id=None, ended_well=True).tables
+    assert "tables/slices.json" not in child_of(bare, run_id=None, ended_well=True).tables
 
 
 def test_a_removed_table_is_empty_in_mlflow(folder: Path, tmp_path: Path) -> None:
     tables = make_tables(folder, WANTED)
     without = replace(tables, slices=replace(tables.slices, frame=tables.slices.frame.iloc[:0], worst=()))
     before, after = (
-        child_of(Material(folder=folder, wanted=WANTED, tables=tables_), tmp_path, run_id=None, ended_well=True)
+        child_of(Material(folder=folder, wanted=WANTED, tables=tables_), run_id=None, ended_well=True)
         for tables_ in (tables, without)
     )
     own_tags = {"mlflow.loggedArtifacts": json.dumps([{"path": "notes.json", "type": "table"}])}

@@ -80,17 +80,18 @@ def check_lists(tokens: Sequence[str], *, signers: Path | None, console: Console
         if path is None:
             continue
         checked = check(path, signers=None if signers is None else signers.expanduser())
-        bad = [file for file in checked.files if file.state is not FileState.SAME]
+        bad = [f"{state.value}: {name}" for name, state in checked.files.items() if state is not FileState.SAME]
         mark = "✓" if checked.holds else "✗"
         plan = f"frozen plan, {'unchanged' if checked.whole else 'changed since it was frozen'}"
         content = f"{len(checked.files):,} files" if checked.files else plan
         say(console, f"{mark} {path_from_here(path)}: {content}{f', {len(bad):,} not as listed' if bad else ''}")
-        for file in bad[:_MOST_NAMED]:
-            say(console, f"    {file.state.value}: {file.name}")
+        for words in bad[:_MOST_NAMED]:
+            say(console, f"    {words}")
         if len(bad) > _MOST_NAMED:
             say(console, f"    … and {len(bad) - _MOST_NAMED:,} more")
         if checked.signature is not None:
-            say(console, f"    signature {'' if checked.signature.good else 'NOT GOOD: '}{checked.signature.words}")
+            good, words = checked.signature
+            say(console, f"    signature {'' if good else 'NOT GOOD: '}{words}")
         elif not path.name.startswith("manifest"):
             say(console, "    not signed")
         worst = worst if checked.holds else ExitCode.GATE_FAILED

@@ -16,7 +16,8 @@ from medtest.core.files.paths import home as default_home
 from medtest.core.files.paths import path_from_here
 
 if TYPE_CHECKING:
-    from medtest.report.packs.check import CheckedPack
+    from medtest.report.packs.contents import PackHead
+    from medtest.report.packs.findings import PackFinding
     from medtest.report.packs.suites import Packed
 
 _KEYS = ("to", "images", "run")
@@ -86,13 +87,11 @@ def _pack_suite(tokens: Sequence[str], to: Path, images: bool, config_dirs: Sequ
         raise typed_error("data", found="nothing", allowed="folder of the images, whose SHA-256 the pack lists")
     typed = prepare([f"suite={name}", *overrides])
     with bar(console, "seeds") as progress:
-        packed, lists = pack_suite(
+        packed, seeds, cases = pack_suite(
             loaded, invocation, to, folders=suite_folders(typed.suite_folders), images=images, progress=progress
         )
-    compared = len({line.relation for line in lists.cases})
-    _print_packed(
-        packed, f"{len(lists.seeds):,} seeds, {len(lists.cases):,} follow-ups of {compared} relations", console
-    )
+    compared = len({line.relation for line in cases})
+    _print_packed(packed, f"{len(seeds):,} seeds, {len(cases):,} follow-ups of {compared} relations", console)
     facts = packed.head.of_suite
     data = " data=PATH" if facts is not None and facts.needs_data and not facts.runs_from_data else ""
     say(console, f"The recipient runs: medtest check {to.name}{data}")
@@ -182,6 +181,7 @@ def check_packs(
         MedtestError: The tables of one cannot be made.
     """
     from medtest.report.packs.check import check_pack
+    from medtest.report.packs.findings import Sameness
     from medtest.report.packs.reading import reading
     from medtest.session.runs import invocation_of
 
@@ -189,21 +189,20 @@ def check_packs(
     for name in named:
         with reading(Path(name).expanduser()) as pack, bar(console, "seeds") as progress:
             pack = replace(pack, where=name)
-            checked = check_pack(
+            findings = check_pack(
                 pack, overrides, config_dirs=config_dirs, invocation_of=invocation_of, progress=progress
             )
-        _show(name, checked, console)
-        if checked.matters:
+        _show(name, pack.head, findings, console)
+        if any(finding.state is Sameness.MATTERS for finding in findings):
             worst = ExitCode.GATE_FAILED
     return worst
 
 
-def _show(name: str, checked: CheckedPack, console: Console) -> None:
+def _show(name: str, head: PackHead, findings: Sequence[PackFinding], console: Console) -> None:
     from medtest.report.packs.contents import printable
 
-    head = checked.head
     lines = [f"{name}: {head.kind} {head.suite} {head.suite_version}, packed by medtest {head.medtest}"]
-    for finding in checked.findings:
+    for finding in findings:
         lines.append(f"  {finding.topic:<11}{finding.state.value}: {finding.words}")
         lines += [f"    {line}" for line in finding.lines]
     for line in lines:

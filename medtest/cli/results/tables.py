@@ -107,7 +107,7 @@ def _compare(folder: Path, materials: Sequence[Material], views: Sequence[Materi
                 by_view.setdefault(material.view, []).append(material)
         for view, shown in by_view.items():
             ordered = _newest(shown)
-            compared = write_comparison(ordered, [material.target for material in ordered], suite.parent.parent, view)
+            compared = write_comparison(ordered, suite.parent.parent, view)
             pages += [] if compared.page is None else [compared.page]
     return pages
 

@@ -96,17 +96,17 @@ def _send(tracker: Tracker, group: Sequence[_Held]) -> Iterator[_Held]:
     for held_view in group:
         if held_view.whole and not goes_on:
             continue
-        material, target = remake(held_view.run, view=held_view.view), view_folder(held_view.run, held_view.view)
+        material = remake(held_view.run, view=held_view.view)
         if parents is None:
             systems = dict.fromkeys(str(read_run(each.run).get("system") or each.run.parent.name) for each in group)
             name = f"{suite} {material.wanted.version}: {', '.join(systems)}"
             targets = [view_folder(each.run, each.view) for each in group]
             parents = begin(tracker, suite, name, _tags(material), targets)
         if held_view.whole:
-            name = child_of(material, target, run_id=None, ended_well=True).name
+            name = child_of(material, run_id=None, ended_well=True).name
         else:
             write_manifest(held_view.run)
-            name = send(tracker, parents, material, target)
+            name = send(tracker, parents, material)
             yield held_view
         rows[name, held_view.view] = headline_of(material, name)
     if parents is not None:

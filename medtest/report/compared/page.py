@@ -315,14 +315,9 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
 
 
 def _picture(name: str, strip: SampleStrip) -> dict[str, Any]:
-    again = bool(strip.facts.get(ASKED_AGAIN))
-    return {
-        "name": name,
-        "note": "asked again for this page" if again else "from its run",
-        "data": strip.data,
-        "width": strip.width,
-        "height": strip.height,
-    }
+    facts, picture = strip
+    note = "asked again for this page" if facts.get(ASKED_AGAIN) else "from its run"
+    return {"name": name, "note": note, **picture}
 
 
 def _score(*values: float) -> str:

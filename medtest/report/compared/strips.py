@@ -57,7 +57,7 @@ def changed_strips(
     notes: list[str] = []
     for number, material in enumerate(materials):
         entries = [entry for entry in sample_index(material.strips) if str(entry.get("address")) in wanted]
-        by_case |= {(number, str(strip.facts["address"])): strip for strip in strips(material.strips, entries)}
+        by_case |= {(number, str(strip[0]["address"])): strip for strip in strips(material.strips, entries)}
         missing = [address for address in wanted if (number, address) not in by_case]
         if compose is not None and missing:
             drawn = _drawn_again(material, missing, folder / str(number), tuple(typed), notes, compose)

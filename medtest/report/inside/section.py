@@ -54,13 +54,7 @@ def inside(material: Material) -> dict[str, Any] | None:
     ]
     return {
         "pictures": [
-            {
-                "words": str(strip.facts.get("words", "")),
-                "data": strip.data,
-                "width": strip.width,
-                "height": strip.height,
-            }
-            for strip in strips(folder, entries, INSIDE)
+            {"words": str(facts.get("words", "")), **picture} for facts, picture in strips(folder, entries, INSIDE)
         ],
         "tables": [{"title": title, **table} for title, table in tables if table is not None],
     }

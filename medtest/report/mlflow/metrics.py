@@ -16,7 +16,7 @@ from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.pages.material import INSIDE, SAMPLES, Material, picture_of, sample_index
 from medtest.report.pages.words import criterion_keys, run_name, violations_of
-from medtest.report.tracking import Child, LoggedPicture, flat_params
+from medtest.report.tracking import Child, flat_params
 from medtest.report.tracking.runs_page import GATE, HEADLINE, SUITE
 from medtest.results.gating.gate_log import FILE as GATES
 from medtest.results.rates import efr
@@ -97,12 +97,11 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
     return {key: value for key, value in run_tags.items() if value}
 
 
-def child_of(material: Material, target: Path, *, run_id: str | None, ended_well: bool) -> Child:
+def child_of(material: Material, *, run_id: str | None, ended_well: bool) -> Child:
     """Return the MLflow child run of one system.
 
     Args:
         material: The system's material.
-        target: Folder with its tables and report: the run's own, or a view's.
         run_id: Run written by an earlier invocation, if any.
         ended_well: Whether the run ended well.
     """
@@ -156,12 +155,12 @@ def _shown(material: Material) -> dict[str, Any]:
     return {"efr.csv": rates, "efr_primary.csv": rates.loc[own], **shown}
 
 
-def _pictures(material: Material) -> list[LoggedPicture]:
+def _pictures(material: Material) -> list[tuple[str, Path]]:
     if material.wanted.images == "none":
         return []
     entries = [(entry, picture_of(material.strips, entry)) for entry in sample_index(material.strips)]
     kinds = [(str(entry.get("kind", "sample")), path) for entry, path in entries if path is not None]
-    return [LoggedPicture(key=f"samples/{kind}", path=path) for kind, path in kinds]
+    return [(f"samples/{kind}", path) for kind, path in kinds]
 
 
 def _opened(material: Material) -> list[tuple[Path, str]]:

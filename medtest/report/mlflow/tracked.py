@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +25,12 @@ _BEGUN, _PARENT_BEGUN = "mlflow_begun", "mlflow_parent_begun"
 """Keys of ``run.json`` with the words that identify a run, and its parent, whose creation was not confirmed."""
 
 
-@dataclass
-class TrackedResults:
-    """Results of a run's systems under one view.
-
-    Attributes:
-        materials: Report material of each system, in the suite's order.
-        targets: Folder with each system's tables and report: its own, or the view's in it.
-        compared: Comparison of the systems.
-    """
-
-    materials: list[Material] = field(default_factory=list)
-    targets: list[Path] = field(default_factory=list)
-    compared: Compared = field(default_factory=Compared)
-
-
 def track(
     suite: Suite,
     invocation: Invocation,
     outcome: RunOutcome,
-    made: Sequence[TrackedResults],
+    materials: Sequence[Material],
+    compared: Compared,
     *,
     parents: Parents | None,
     sweep: bool,
@@ -55,7 +41,9 @@ def track(
         suite: The suite.
         invocation: Options of the call.
         outcome: Result of the runner.
-        made: Results of the requested view, followed by the folders' own where a case ran.
+        materials: Material of each system under the requested view, followed by that of the folders' own tables where a
+            case ran.
+        compared: Comparison of the systems under the requested view.
         parents: Parent runs created by an earlier job of the sweep.
         sweep: Whether more jobs follow, so that the parents stay open.
 
@@ -68,16 +56,15 @@ def track(
     tracker = Tracker(invocation.home, invocation.tracking_uri)
     name, tags = _parent_name(suite, outcome, sweep), _parent_tags(suite, invocation)
     tracked, failed = parents, True
-    written = [pair for each in made for pair in zip(each.materials, each.targets, strict=True)]
     try:
         with signals.held():  # A run created but not noted would stay RUNNING.
-            tracked = begin(tracker, suite.name, name, tags, [target for _, target in written], parents)
-        for material, target in written:
-            child = send(tracker, tracked, material, target)
-            if material.view == made[0].materials[0].view:  # the requested view is shown on the parent run
+            tracked = begin(tracker, suite.name, name, tags, [material.target for material in materials], parents)
+        for material in materials:
+            child = send(tracker, tracked, material)
+            if material.view == materials[0].view:  # the requested view is shown on the parent run
                 tracked.rows.setdefault(suite.name, {})[child, material.view] = headline_of(material, child)
         say_above(tracker, tracked, suite.name, suite.description)
-        tracker.attach(tracked.runs[suite.name], _shared_files(made[0].compared))
+        tracker.attach(tracked.runs[suite.name], _shared_files(compared))
         failed = False
     finally:
         if tracked is not None and (failed or not sweep):
@@ -130,7 +117,7 @@ def _note_parent(target: Path, parent: str) -> None:
     write_run(target, {**rest, "mlflow_parent_id": parent})
 
 
-def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -> str:
+def send(tracker: Tracker, parents: Parents, material: Material) -> str:
     """Write one system's child run completely and return its name.
 
     ``run.json`` holds the run's id as soon as it exists, so that an interrupted upload resumes in it. Before that, it
@@ -140,6 +127,7 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
     Raises:
         NotTracked: The store failed.
     """
+    target = material.target
     _note_parent(target, parents.runs[material.wanted.suite])
     noted = read_run(target)
     earlier, before = noted.get("mlflow_run_id"), noted.get(_BEGUN)
@@ -151,9 +139,7 @@ def send(tracker: Tracker, parents: Parents, material: Material, target: Path) -
         write_run(target, {**rest, "mlflow_run_id": run_id})
         write_manifest(material.folder)
 
-    child = child_of(
-        material, target, run_id=str(earlier) if earlier else None, ended_well=not material.too_many_errors
-    )
+    child = child_of(material, run_id=str(earlier) if earlier else None, ended_well=not material.too_many_errors)
     child = replace(child, begun=begun, sent=content_of(material.folder, target))
     tracker.child(material.wanted.suite, parents, child, on_created=on_created)
     return child.name

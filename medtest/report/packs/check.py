@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +12,7 @@ from medtest.core.errors import Mistake, UserMistakes, typed_error
 from medtest.core.plugins import FAMILIES, parts
 from medtest.core.portable import processor_notices
 from medtest.report.packs.compare import about_cases, about_seeds, about_suite, about_systems, compare_data
-from medtest.report.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, PackHead, RunFacts, SuiteFacts
+from medtest.report.packs.contents import DATA, FOLLOW_UPS, SEEDS, SUITES, RunFacts, SuiteFacts
 from medtest.report.packs.findings import PackFinding, Sameness, about_versions, listed
 from medtest.report.packs.lists import CaseLine, Progress, SeedLine, Surveyor, read_list
 from medtest.report.packs.locks import ANSWERS, PIXELS, TABLES, Touches, other_versions
@@ -29,24 +29,6 @@ Invocations = Callable[[Loaded], Invocation]
 """Returns the invocation of a loaded suite."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckedPack:
-    """Result of a check.
-
-    Attributes:
-        head: Head of the pack.
-        findings: Findings, one per topic.
-    """
-
-    head: PackHead
-    findings: tuple[PackFinding, ...]
-
-    @property
-    def matters(self) -> bool:
-        """True if a difference matters."""
-        return any(finding.state is Sameness.MATTERS for finding in self.findings)
-
-
 def check_pack(
     pack: PackFolder,
     overrides: Sequence[str] = (),
@@ -54,8 +36,8 @@ def check_pack(
     config_dirs: Sequence[Path] = (),
     invocation_of: Invocations,
     progress: Progress | None = None,
-) -> CheckedPack:
-    """Check a pack.
+) -> list[PackFinding]:
+    """Return the findings on a pack, one per topic.
 
     Args:
         pack: The unpacked pack.
@@ -73,10 +55,9 @@ def check_pack(
         if overrides:
             allowed = "no overrides with a pack of a run: its tables are made from its records"
             raise Mistake(where="command line", found=" ".join(overrides), allowed=allowed).as_error()
-        return CheckedPack(head=pack.head, findings=(*files, *_check_run(pack, pack.head.of_run)))
+        return [*files, *_check_run(pack, pack.head.of_run)]
     facts = pack.head.of_suite or SuiteFacts()
-    findings = _check_suite(pack, facts, overrides, config_dirs, invocation_of, progress)
-    return CheckedPack(head=pack.head, findings=(*files, *findings))
+    return [*files, *_check_suite(pack, facts, overrides, config_dirs, invocation_of, progress)]
 
 
 def _about_files(pack: PackFolder) -> list[PackFinding]:

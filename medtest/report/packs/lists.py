@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -94,21 +94,6 @@ class SeedPlace(NamedTuple):
     ref: SeedRef
 
 
-@dataclass(kw_only=True)
-class Lists:
-    """Lists of a suite's seeds and follow-ups on this machine.
-
-    Attributes:
-        seeds: All seeds, in order.
-        cases: Some follow-ups.
-        left_out: Relations without follow-ups, with the reason.
-    """
-
-    seeds: list[SeedLine] = field(default_factory=list)
-    cases: list[CaseLine] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
 class Surveyor:
     """Prepares the seeds of a suite one by one and makes follow-ups of them.
 
@@ -194,8 +179,8 @@ class Surveyor:
 
 def make_lists(
     surveyor: Surveyor, *, progress: Progress | None = None, each: Callable[[SeedPlace, Seed], None] | None = None
-) -> Lists:
-    """Make the lists of a suite: every seed, and follow-ups that cycle through seeds, relations and severities.
+) -> tuple[list[SeedLine], list[CaseLine]]:
+    """Return the lists of a suite: every seed, and follow-ups that cycle through seeds, relations and severities.
 
     Args:
         surveyor: Prepares the seeds.
@@ -205,7 +190,7 @@ def make_lists(
     Raises:
         MedtestError: A seed cannot be loaded.
     """
-    lists = Lists(left_out=surveyor.crafted())
+    seeds: list[SeedLine] = []
     waiting: dict[int, list[tuple[Step, int]]] = {}
     total, cells = len(surveyor.places), surveyor.cells()
     for number, step in enumerate(cells):
@@ -217,7 +202,7 @@ def make_lists(
         if each is not None:
             each(place, loaded)
         seed = surveyor.parts.prepare(loaded)
-        lists.seeds.append(surveyor.line(seed))
+        seeds.append(surveyor.line(seed))
         for step, tries in waiting.pop(place.number, ()):
             verdict, line = surveyor.case(seed, step)
             if verdict is Verdict.SKIP and tries < _TRIES and place.number + 1 < total:
@@ -227,8 +212,7 @@ def make_lists(
         if progress is not None:
             progress(place.number + 1, total)
     order = {step: number for number, step in enumerate(surveyor.shape)}
-    lists.cases = [line for _, line in sorted(numbered_cases, key=lambda pair: order[pair[0]])]
-    return lists
+    return seeds, [line for _, line in sorted(numbered_cases, key=lambda pair: order[pair[0]])]
 
 
 def expected_sha256(seed: PreparedSeed) -> str:

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -48,33 +47,23 @@ _WRITTEN = (RUN_FILE, "gates.jsonl")
 """Files that the making of tables writes to."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Travelling:
-    """Pictures of a run that are packed.
-
-    Attributes:
-        shown: Those shown in its report, and its stored answers (if these are pictures, only together with ``kept``).
-        kept: Those drawn by systems, and crafted follow-ups.
-    """
-
-    shown: bool
-    kept: bool
-
-
-def travelling(privacy: Privacy, images: bool | None) -> Travelling:
-    """Return the pictures of a run that are packed.
+def travelling(privacy: Privacy, images: bool | None) -> tuple[bool, bool]:
+    """Return which pictures of a run are packed.
 
     Args:
         privacy: Privacy settings of its suite.
         images: True for all, False for none, None for those shown in its report.
+
+    Returns:
+        Whether those shown in its report are packed, with its stored answers (if these are pictures, only together with
+        the others); and whether those drawn by systems and crafted follow-ups are.
 
     Raises:
         UserMistakes: All were requested, and the suite forbids it.
     """
     if images:
         check_images(privacy)
-    allowed = images is not False and privacy.images == "samples"
-    return Travelling(shown=allowed, kept=bool(images))
+    return images is not False and privacy.images == "samples", bool(images)
 
 
 def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
@@ -94,16 +83,21 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
     if bad := damaged(folder):
         raise UserMistakes(bad)
     privacy = privacy_of(folder)
-    which = travelling(privacy, images)
+    shown, drawn = travelling(privacy, images)
     with TemporaryDirectory(prefix="medtest-pack-") as scratch, output_problems(to):
         stage = Path(scratch) / "stage"
         own, reference = _place(folder), _reference_of(folder)
         beside = "" if reference is None else _place(reference)
-        _copy(folder, stage / own, _chosen(folder, which), reference=os.path.relpath(beside, own) if beside else None)
+        _copy(
+            folder,
+            stage / own,
+            _chosen(folder, shown=shown, drawn=drawn),
+            reference=os.path.relpath(beside, own) if beside else None,
+        )
         if reference is not None and beside != own:
             _copy(reference, stage / beside, _matching(reference, _OF_REFERENCE), reference=None)
         hashes = remade(stage, own, Path(scratch) / "made", packed_files(stage))
-        lacking = _lacking(folder, hashes, _with_pictures(folder, which, stage, own))
+        lacking = _lacking(folder, hashes, {} if drawn else _with_pictures(folder, stage, own))
         for name in hashes:
             if name.endswith((".csv", ".tex")):
                 _link(Path(scratch) / "made" / own / name, stage / own / name)
@@ -129,7 +123,7 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
         )
         (stage / HEAD).write_text(head.text(), encoding="utf-8")
         sha256, size = write_pack(stage, to)
-    notices = [*_notices(which, privacy), *_about_tables(lacking, _changed_tables(folder, hashes))]
+    notices = [*_notices(privacy, shown=shown), *_about_tables(lacking, _changed_tables(folder, hashes))]
     return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices))
 
 
@@ -213,13 +207,13 @@ def _matching(folder: Path, pattern: re.Pattern[str]) -> Iterator[str]:
         yield name
 
 
-def _chosen(folder: Path, which: Travelling) -> Iterator[str]:
+def _chosen(folder: Path, *, shown: bool, drawn: bool) -> Iterator[str]:
     yield from _matching(folder, _ACCOUNTS)
-    if which.shown and (which.kept or not Wanted.from_folder(folder).task.storage.pictures):
+    if shown and (drawn or not Wanted.from_folder(folder).task.storage.pictures):
         yield from _matching(folder, _ANSWERS)
-    if which.shown:
+    if shown:
         yield from _matching(folder, _SHOWN)
-    if which.kept:
+    if drawn:
         yield from _matching(folder, _KEPT)
 
 
@@ -244,9 +238,9 @@ def _link(source: Path, target: Path, *, copied: bool = False) -> None:
     shutil.copyfile(source, target)
 
 
-def _with_pictures(folder: Path, which: Travelling, stage: Path, own: str) -> dict[str, str]:
-    """Return the hashes of tables made with the unpacked pictures; empty if there are none, or all are packed."""
-    if which.kept or not (folder / PICTURES).is_dir():
+def _with_pictures(folder: Path, stage: Path, own: str) -> dict[str, str]:
+    """Return the hashes of tables made with the pictures that are not packed; empty if there are none."""
+    if not (folder / PICTURES).is_dir():
         return {}
     with TemporaryDirectory(prefix="medtest-pack-") as scratch:
         whole = Path(scratch) / "whole"
@@ -270,10 +264,10 @@ def _changed_tables(folder: Path, hashes: dict[str, str]) -> list[str]:
     return [name for name in hashes if (folder / name).is_file() and file_sha256(folder / name) != hashes[name]]
 
 
-def _notices(which: Travelling, privacy: Privacy) -> Iterator[str]:
+def _notices(privacy: Privacy, *, shown: bool) -> Iterator[str]:
     if privacy.images == "none":
         yield "No pictures are packed, because the suite's privacy settings say images: none."
-    elif not which.shown:
+    elif not shown:
         yield "No pictures are packed, so a report made from this pack shows none."
 
 

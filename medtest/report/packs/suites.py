@@ -28,7 +28,7 @@ from medtest.report.packs.contents import (
     SuiteFacts,
     packed_files,
 )
-from medtest.report.packs.lists import CaseLine, Lists, Progress, SeedLine, Surveyor, list_text, make_lists
+from medtest.report.packs.lists import CaseLine, Progress, SeedLine, Surveyor, list_text, make_lists
 from medtest.report.packs.locks import lock_text
 from medtest.report.packs.pixels import PixelWriter
 from medtest.report.packs.writing import check_target, write_pack
@@ -69,7 +69,7 @@ def pack_suite(
     folders: Sequence[Path],
     images: bool = False,
     progress: Progress | None = None,
-) -> tuple[Packed, Lists]:
+) -> tuple[Packed, list[SeedLine], list[CaseLine]]:
     """Pack a suite as composed.
 
     Args:
@@ -81,7 +81,7 @@ def pack_suite(
         progress: Called with the number of finished seeds and their total.
 
     Returns:
-        The pack and its lists.
+        The pack, all seeds in order, and some follow-ups.
 
     Raises:
         UserMistakes: The file exists, or the suite's privacy forbids images.
@@ -98,17 +98,17 @@ def pack_suite(
         stage = Path(scratch)
         surveyor = Surveyor(suite, invocation)
         writer = PixelWriter(stage / DATA) if images else None
-        lists = make_lists(surveyor, progress=progress, each=None if writer is None else writer.add)
+        seeds, cases = make_lists(surveyor, progress=progress, each=None if writer is None else writer.add)
         _write_suite(suite, stage, folders)
         notices = _local_settings(suite, stage)
-        runs = writer is not None and writer.count > 0 and _reproduces_seeds(suite, invocation, stage / DATA, lists)
+        runs = writer is not None and writer.count > 0 and _reproduces_seeds(suite, invocation, stage / DATA, seeds)
         if writer is not None:
             notices += _about_pixels(suite, writer, runs)
         parts = parts_of(suite)
         versions = lock_of(part.origin for part in parts.values() if part.origin != "medtest")
         (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
-        (stage / SEEDS).write_text(list_text(lists.seeds, SeedLine), encoding="utf-8")
-        (stage / FOLLOW_UPS).write_text(list_text(lists.cases, CaseLine), encoding="utf-8")
+        (stage / SEEDS).write_text(list_text(seeds, SeedLine), encoding="utf-8")
+        (stage / FOLLOW_UPS).write_text(list_text(cases, CaseLine), encoding="utf-8")
         head = PackHead(
             format=FORMAT,
             kind="suite",
@@ -122,7 +122,7 @@ def pack_suite(
                 parts=parts,
                 systems=dict(systems_covered(suite, surveyor)),
                 limit=invocation.limit,
-                left_out=lists.left_out,
+                left_out=surveyor.crafted(),
                 hashed=surveyor.hashed,
                 needs_data=needs_data(suite),
                 runs_from_data=runs,
@@ -130,7 +130,7 @@ def pack_suite(
         )
         (stage / HEAD).write_text(head.text(), encoding="utf-8")
         sha256, size = write_pack(stage, to)
-    return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices)), lists
+    return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices)), seeds, cases
 
 
 def suite_text(suite: Suite) -> str:
@@ -213,13 +213,13 @@ def _local_settings(suite: Suite, stage: Path) -> list[str]:
     return [f"Not packed, because suites hold no paths, addresses or code: {', '.join(lost)}"] if lost else []
 
 
-def _reproduces_seeds(suite: Suite, invocation: Invocation, data: Path, lists: Lists) -> bool:
+def _reproduces_seeds(suite: Suite, invocation: Invocation, data: Path, seeds: list[SeedLine]) -> bool:
     """Return True if the packed pixels, read as the suite reads its data, give the packed seeds."""
     if not needs_data(suite):
         return False
     try:
         surveyor = Surveyor(suite, replace(invocation, data=data, limit=None))
-        return make_lists(surveyor).seeds == lists.seeds
+        return make_lists(surveyor)[0] == seeds
     except MedtestError:
         return False
 

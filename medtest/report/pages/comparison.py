@@ -75,12 +75,11 @@ class Group:
     differences: pd.DataFrame | None
 
 
-def write_comparison(materials: Sequence[Material], targets: Sequence[Path], home: Path, view: str = "") -> Compared:
+def write_comparison(materials: Sequence[Material], home: Path, view: str = "") -> Compared:
     """Write ``outputs/<suite>/comparison.html`` with its tables and, for series, the files of ``alpha_sigma/``.
 
     Args:
         materials: Material of each system.
-        targets: Folder of each system's report.
         home: Folder that holds ``outputs/``.
         view: Digest of the view, "" for the folders' own.
 
@@ -99,8 +98,8 @@ def write_comparison(materials: Sequence[Material], targets: Sequence[Path], hom
     folder = home / OUTPUTS / suite.suite
     stem = f"comparison-{view}" if view else "comparison"
     links = {
-        material.system: quote(Path(os.path.relpath(target / REPORT, folder)).as_posix(), safe="/")
-        for material, target in zip(materials, targets, strict=True)
+        material.system: quote(Path(os.path.relpath(material.target / REPORT, folder)).as_posix(), safe="/")
+        for material in materials
     }
     groups = grouped(materials, records)
     page = folder / f"{stem}.html"

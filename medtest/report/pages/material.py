@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from medtest.core.files import read_object
 from medtest.core.records import is_simulated
@@ -30,22 +30,8 @@ _MAX_PIXELS = 40_000_000
 _WIDTH = 1200
 _QUALITY = 70
 
-
-@dataclass(frozen=True, kw_only=True)
-class SampleStrip:
-    """A sample strip as shown in the report.
-
-    Attributes:
-        facts: Its entry in ``samples/index.json``.
-        data: JPEG as a ``data:`` address.
-        width: Width in pixels.
-        height: Height in pixels.
-    """
-
-    facts: Mapping[str, Any]
-    data: str
-    width: int
-    height: int
+SampleStrip: TypeAlias = tuple[Mapping[str, Any], dict[str, Any]]
+"""Entry of a strip in ``samples/index.json``; its picture: ``data`` (JPEG as a ``data:`` address), width, height."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +158,7 @@ def picture_of(folder: Path, entry: Mapping[str, Any], below: str = SAMPLES) -> 
 
 
 def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMPLES) -> list[SampleStrip]:
-    """Return the pictures of entries as inline JPEG; undecodable ones are left out."""
+    """Return the entries of an index with their pictures as inline JPEG; undecodable ones are left out."""
     from PIL import Image, UnidentifiedImageError
 
     shown_strips: list[SampleStrip] = []
@@ -192,5 +178,5 @@ def strips(folder: Path, entries: Sequence[Mapping[str, Any]], below: str = SAMP
         buffer = io.BytesIO()
         shown.save(buffer, "JPEG", quality=_QUALITY, optimize=True)
         data = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-        shown_strips.append(SampleStrip(facts=entry, data=data, width=shown.width, height=shown.height))
+        shown_strips.append((entry, {"data": data, "width": shown.width, "height": shown.height}))
     return shown_strips

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import LoggedModelInput
 
-    from medtest.report.tracking.child import Child, LoggedPicture
+    from medtest.report.tracking.child import Child
 
 ARCHIVE = "files.zip"
 """Artifact that holds :attr:`medtest.report.tracking.Child.archived`."""
@@ -154,7 +154,7 @@ def _table(folder: Path, name: str, content: Mapping[str, Any]) -> tuple[Path, s
     return path, Path(name).parent.as_posix()
 
 
-def _pictures(folder: Path, pictures: Sequence[LoggedPicture], run: Any) -> list[tuple[Path, str]]:
+def _pictures(folder: Path, pictures: Sequence[tuple[str, Path]], run: Any) -> list[tuple[Path, str]]:
     """Draw the sheets of pictures, each with its thumbnail, under the names expected by MLflow's pages."""
     files: list[tuple[Path, str]] = []
     (folder / _IMAGES).mkdir()

@@ -23,19 +23,6 @@ class Begun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoggedPicture:
-    """A sample picture.
-
-    Attributes:
-        key: Group in the UI; letters, digits, ``_-./`` and spaces.
-        path: The file.
-    """
-
-    key: str
-    path: Path
-
-
-@dataclass(frozen=True, kw_only=True)
 class Child:
     """A child run: one system under one view.
 
@@ -50,7 +37,8 @@ class Child:
         seeds: The used seeds, logged as a data set.
         seeds_name: Name of that data set.
         seeds_digest: Digest of that data set, at most 36 characters.
-        pictures: Sample strips, combined on a few sheets.
+        pictures: Sample strips, combined on a few sheets: the group of each in the UI (letters, digits, ``_-./`` and
+            spaces), and its file.
         artifacts: Files that people open one by one, with the artifact folder of each; only those that exist once the
             run's id is known.
         archived: All other files, with the folder of each within ``files.zip``.
@@ -69,7 +57,7 @@ class Child:
     seeds: pd.DataFrame | None = None
     seeds_name: str = "seeds"
     seeds_digest: str = ""
-    pictures: Sequence[LoggedPicture] = ()
+    pictures: Sequence[tuple[str, Path]] = ()
     artifacts: Sequence[tuple[Path, str]] = ()
     archived: Sequence[tuple[Path, str]] = ()
     sent: str = ""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from medtest.report.tracking.child import LoggedPicture
 
 MOST = 3
 """Maximum number of sheets of a run; each costs two requests, one of them for its thumbnail."""
@@ -20,17 +19,17 @@ _GAP = 12
 _PAPER = "white"
 
 
-def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[tuple[str, int, Image]]:
+def sheets(pictures: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, int, Image]]:
     """Yield key, step and image (at most 1100 pixels wide) of at most :data:`MOST` sheets, those of a key in order.
 
     Surplus pictures are left out.
 
     Args:
-        pictures: The pictures; those of a key share sheets.
+        pictures: Key and file of each picture; those of a key share sheets.
     """
-    by_key: dict[str, list[LoggedPicture]] = {}
-    for picture in pictures:
-        by_key.setdefault(picture.key, []).append(picture)
+    by_key: dict[str, list[Path]] = {}
+    for key, path in pictures:
+        by_key.setdefault(key, []).append(path)
     shown = dict(list(by_key.items())[:MOST])
     rows = _FEWEST
     while rows < _HIGHEST and sum(ceil(len(group) / rows) for group in shown.values()) > MOST:
@@ -43,12 +42,12 @@ def sheets(pictures: Sequence[LoggedPicture]) -> Iterator[tuple[str, int, Image]
             yield key, step, _below_one_another(group[step * rows : (step + 1) * rows])
 
 
-def _below_one_another(pictures: Sequence[LoggedPicture]) -> Image:
+def _below_one_another(paths: Sequence[Path]) -> Image:
     from PIL import Image
 
     drawn = []
-    for picture in pictures:
-        with Image.open(picture.path) as opened:
+    for path in paths:
+        with Image.open(path) as opened:
             shown = opened.convert("RGB")
         shown.thumbnail((_WIDTH, _WIDTH))
         drawn.append(shown)

@@ -10,7 +10,6 @@ from PIL import Image
 from tracking_parts import client
 
 from medtest.report import tracking
-from medtest.report.tracking import LoggedPicture
 from medtest.report.tracking.points import POINTS, UNKNOWN
 from medtest.report.tracking.sheets import sheets
 
@@ -21,7 +20,7 @@ def _pictures(folder, **kinds):
         for index in range(number):
             path = folder / f"{kind}{index}.png"
             Image.new("RGB", (40, 10), (index, 0, 0)).save(path)
-            logged.append(LoggedPicture(key=f"samples/{kind}", path=path))
+            logged.append((f"samples/{kind}", path))
     return logged
 
 

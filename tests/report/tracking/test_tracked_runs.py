@@ -181,7 +181,7 @@ def test_more_relations_than_there_is_room_for_leave_the_worst(home):
     plain = table[table.relation == "blur"]
     many = [plain.assign(relation=f"r{number:02}", efr_percent=float(number)) for number in range(60)]
     wide = replace(material, tables=replace(material.tables, efr=pd.concat([table, *many], ignore_index=True)))
-    child = child_of(wide, material.folder, run_id=None, ended_well=True)
+    child = child_of(wide, run_id=None, ended_well=True)
     assert len(child.metrics) == 40
     assert {"efr", "efr/r59", "efr/r40"} <= set(child.metrics)
     assert "efr/r01" not in child.metrics

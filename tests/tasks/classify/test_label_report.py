@@ -10,7 +10,6 @@ from label_records import CAPSULE, make_label_records
 
 from medtest.phantoms.classes import CHEST
 from medtest.report.charts.figures import confusion_panel
-from medtest.report.pages.material import SampleStrip
 from medtest.report.pages.page import render
 from medtest.report.pages.words import p_words, with_interval
 from medtest.results.records.records_io import Records
@@ -103,9 +102,8 @@ def test_a_type_without_any_comparison_is_shown_with_none():
 def test_foreign_texts_are_escaped():
     evil = "<script>alert(1)</script>"
     tables = make_tables(classes=(evil, "b&b", "c"), frames=3)
-    strip = SampleStrip(
-        facts={"relation": evil, "address": evil, "frames": [{"label": evil}]}, data="data:,", width=1, height=1
-    )
+    facts = {"relation": evil, "address": evil, "frames": [{"label": evil}]}
+    strip = (facts, {"data": "data:,", "width": 1, "height": 1})
     html = page(tables, films=[strip])
     assert "<script>" not in html and "&lt;script&gt;" in html
 

@@ -51,17 +51,14 @@ def cases(material: Material) -> dict[str, Any]:
     if material.wanted.images == "none":
         words = "The suite's privacy settings keep images out of reports."
         return {"strips": [], "worst_images": images, "no_strips": words, "strip_words": ""}
-    shown_strips = strips(material.strips, sample_index(material.strips))
     return {
         "strips": [
             {
-                **_strip_words(strip.facts, judged=not material.rejudged),
-                "command": replay_command(material, str(strip.facts.get("address", ""))),
-                "data": strip.data,
-                "width": strip.width,
-                "height": strip.height,
+                **_strip_words(facts, judged=not material.rejudged),
+                "command": replay_command(material, str(facts.get("address", ""))),
+                **picture,
             }
-            for strip in shown_strips
+            for facts, picture in strips(material.strips, sample_index(material.strips))
         ],
         "worst_images": images,
         "no_strips": "The folder of this report holds no sample strips.",

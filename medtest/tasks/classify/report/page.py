@@ -57,7 +57,7 @@ def label_page(
         "flip_curves": _flip_curves(tables),
         "errors": _corruption_errors(tables),
         "attack_labels": attack_labels(tables.attack_labels),
-        "films": [_film(strip) for strip in films],
+        "films": [_film(*strip) for strip in films],
         "reference": tables.reference,
     }
 
@@ -247,15 +247,12 @@ def _corruption_errors(tables: LabelTables) -> list[dict[str, Any]]:
     return rows
 
 
-def _film(strip: Any) -> dict[str, Any]:
-    facts: Mapping[str, Any] = strip.facts
+def _film(facts: Mapping[str, Any], picture: Mapping[str, Any]) -> dict[str, Any]:
     frames: Sequence[Mapping[str, Any]] = facts.get("frames") or ()
     answers = [str(frame.get("label") or "none") if frame.get("label") is not None else "no answer" for frame in frames]
     return {
         "relation": str(facts.get("relation", "")).replace("_", " "),
         "address": str(facts.get("address", "")),
         "alt": "frame by frame: " + ", ".join(answer.replace("|", " and ") for answer in answers),
-        "data": strip.data,
-        "width": strip.width,
-        "height": strip.height,
+        **picture,
     }
