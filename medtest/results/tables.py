@@ -23,8 +23,9 @@ from medtest.results.rates import curves, efr, factors, images, pivot, slices
 from medtest.results.rates.reliance import reliance_table
 from medtest.results.records.counts import Counts, counts_of
 from medtest.results.records.exclusion import Excluded, leave_out
-from medtest.results.records.judged import judged_records, make_columns
+from medtest.results.records.judged import make_columns
 from medtest.results.records.records_io import Records
+from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.wanted import LABEL_THRESHOLDS, Wanted
 from medtest.results.series import alpha_sigma
 from medtest.results.series.measured import measured_rows
@@ -218,7 +219,8 @@ def make_tables(
     extra = ["followup_sha256"] if settings.exclude is not None else []
     records = Records.read(folder, [*make_columns(folder), *extra], asked)
     files = (folder, shared or folder.resolve().parent.parent.parent / SHARED)
-    tables = tables_of(judged_records(records, oracle, readings), settings, reference=reference, files=files)
+    judged = records if oracle is None else rejudged_records(records, oracle, readings)
+    tables = tables_of(judged, settings, reference=reference, files=files)
     if oracle is None or readings is None or not readings.marks:
         return tables
     return replace(tables, own=tables.own.read_by(records, readings))

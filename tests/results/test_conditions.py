@@ -21,7 +21,6 @@ from medtest.results.gating.conditions import (
     SKIPPED,
     SOURCE_SCORE,
     VIOLATIONS,
-    ChosenCases,
     Condition,
     Margins,
     paired_conditions,
@@ -58,7 +57,7 @@ def _judge(
     own: pd.DataFrame, base: pd.DataFrame, margins: Margins | None = None, criterion: Criterion = DICE, **chosen: str
 ) -> dict[str, Condition]:
     first, second = common_cases([Records.of(own), Records.of(base)]).records
-    conditions = paired_conditions(first, second, criterion, margins or Margins(percent=10), ChosenCases(**chosen))
+    conditions = paired_conditions(first, second, criterion, margins or Margins(percent=10), **chosen)
     for condition in conditions:
         assert "nan" not in condition.words.lower()
         json.dumps(condition.facts(), allow_nan=False)

@@ -216,39 +216,19 @@ def _common(run: WeightsRun) -> dict[str, object]:
     return {"suite": run.suite, "network": run.family, "weights": run.weights}
 
 
-def _headline(measured: Mapping[str, _Rate], role: str) -> dict[str, object]:
-    rate = measured.get(role)
-    if rate is None:
-        return {"cases": 0}
+def _headline(measured: Mapping[str, Mapping[str, object]], role: str) -> Mapping[str, object]:
+    return measured.get(role, {"cases": 0})
+
+
+def _beside(measured: Mapping[str, Mapping[str, object]], roles: Sequence[str]) -> dict[str, object]:
+    ends = {"": "accuracy", "_low": "ci_low", "_high": "ci_high"}
     return {
-        "cases": rate.cases,
-        "clusters": rate.clusters,
-        "accuracy": rate.rate,
-        "ci_low": rate.low,
-        "ci_high": rate.high,
+        f"{role}{end}": measured[role][column] for role in roles if role in measured for end, column in ends.items()
     }
 
 
-def _beside(measured: Mapping[str, _Rate], roles: Sequence[str]) -> dict[str, object]:
-    present = [(role, measured[role]) for role in roles if role in measured]
-    return {
-        name: value
-        for role, rate in present
-        for name, value in ((role, rate.rate), (f"{role}_low", rate.low), (f"{role}_high", rate.high))
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rate:
-    cases: int
-    clusters: int
-    rate: float
-    low: float
-    high: float
-
-
-def _rates(cases: pd.DataFrame) -> dict[str, _Rate]:
-    """Return the accuracy of each role with cases."""
+def _rates(cases: pd.DataFrame) -> dict[str, dict[str, object]]:
+    """Return the accuracy of each role with cases, as columns of the table."""
     if cases.empty:
         return {}
     place = place_of(cases, ROLES)
@@ -256,13 +236,13 @@ def _rates(cases: pd.DataFrame) -> dict[str, _Rate]:
     accuracy = rates(place, value, whole, independent=bool(np.isin(value, (0.0, 1.0)).all()))
     counts = [(number, role, int((cases["role"] == role).sum())) for number, role in enumerate(ROLES)]
     return {
-        role: _Rate(
-            cases=count,
-            clusters=int(accuracy.clusters[-1, number, 0]),
-            rate=round(float(accuracy.rate[-1, number, 0]), 6),
-            low=round(float(accuracy.low[-1, number, 0]), 6),
-            high=round(float(accuracy.high[-1, number, 0]), 6),
-        )
+        role: {
+            "cases": count,
+            "clusters": int(accuracy.clusters[-1, number, 0]),
+            "accuracy": round(float(accuracy.rate[-1, number, 0]), 6),
+            "ci_low": round(float(accuracy.low[-1, number, 0]), 6),
+            "ci_high": round(float(accuracy.high[-1, number, 0]), 6),
+        }
         for number, role, count in counts
         if count
     }

@@ -17,7 +17,7 @@ from medtest.core.deferred import pd
 from medtest.results.cube.axes import Places
 from medtest.results.cube.intervals import wilson_of_rate
 from medtest.results.cube.rates import rates
-from medtest.results.cube.resampling import Resampler, group_numbers
+from medtest.results.cube.resampling import clusters_within
 
 ONE_CLASS = 0.8
 """Share of identical answers from which a warning is given."""
@@ -128,19 +128,14 @@ def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:
     """
     datasets = list(dict.fromkeys(cases["dataset"]))
     dataset = np.array([datasets.index(name) for name in cases["dataset"]], np.int64)
-    cluster = np.zeros(len(cases), np.int64)
-    counts: list[int] = []
-    for number in range(len(datasets)):
-        inside = dataset == number
-        cluster[inside], count = group_numbers(cases["cluster"].to_numpy()[inside].astype(str))
-        counts.append(count)
+    cluster, resamplers = clusters_within(dataset, datasets, cases["cluster"].to_numpy().astype(str))
     cell = [roles.index(name) for name in cases["role"]] if roles else [0] * len(cases)
     return Places(
         shape=(max(1, len(roles)), 1),
         dataset=dataset,
         cell=np.array(cell, np.int64),
         cluster=cluster,
-        resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
+        resamplers=resamplers,
     )
 
 

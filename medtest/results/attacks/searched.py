@@ -21,7 +21,7 @@ from medtest.core.oracles.criteria import compared_columns, components
 from medtest.core.records import ADDRESS
 from medtest.relations.calibration.searching.bisection import bracket
 from medtest.relations.calibration.searching.queries import MILDEST, RANDOM, REPEATED, WORST
-from medtest.results.attacks.smallest import Flipped, flip_curve
+from medtest.results.attacks.smallest import flip_curve, median_of
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.records.records_io import SEARCH, Records
@@ -267,15 +267,15 @@ def _curve(rows: Sequence[Mapping[str, Any]], place: Axes) -> tuple[dict[str, An
     value = np.array([0.0 if row["state"] == SOURCE_FAILS else row["scale"] for row in judged])
     bound = np.array([row["_top"] for row in judged])
     numbers: NDArray[np.int64] = np.array([row["_row"] for row in judged], dtype=np.int64)
-    curve, low, high, clusters = flip_curve(value, bound, place, numbers)
+    scales, shares, low, high, clusters = flip_curve(value, bound, place, numbers)
     has_interval = clusters > 1
     median = {
-        "median": curve.median,
-        "median_low": Flipped(epsilon=curve.epsilon, share=high).median if has_interval else float("nan"),
-        "median_high": Flipped(epsilon=curve.epsilon, share=low).median if has_interval else float("nan"),
+        "median": median_of(scales, shares),
+        "median_low": median_of(scales, high) if has_interval else float("nan"),
+        "median_high": median_of(scales, low) if has_interval else float("nan"),
     }
-    points = [(0.0, 0.0, float("nan"), float("nan"))] if not curve.epsilon.size or curve.epsilon[0] > 0 else []
-    points += list(zip(curve.epsilon, curve.share, low, high, strict=True))
+    points = [(0.0, 0.0, float("nan"), float("nan"))] if not scales.size or scales[0] > 0 else []
+    points += list(zip(scales, shares, low, high, strict=True))
     top = float(np.nanmax(bound)) if np.isfinite(bound).any() else 0.0
     if points[-1][0] < top:
         points.append((top, *points[-1][1:]))

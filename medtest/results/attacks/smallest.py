@@ -10,7 +10,6 @@ intervals with every cluster counted as one case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,34 +32,25 @@ MEASURE = "upper bound"
 _DRAWS = 500
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Flipped:
-    """Share of images that flip up to each ε.
+def median_of(epsilon: Floats, share: Floats) -> float:
+    """Return the smallest ε at which half of the images flip; NaN if fewer do.
 
-    Attributes:
+    Args:
         epsilon: float64 K, ascending: each ε at which some image flips.
-        share: float64 K, in [0, 1].
+        share: float64 K; share of images that flip up to each, in [0, 1].
     """
-
-    epsilon: Floats
-    share: Floats
-
-    @property
-    def median(self) -> float:
-        """Smallest ε at which half of the images flip; NaN if fewer do."""
-        reached = np.flatnonzero(self.share >= 0.5 - 1e-12)
-        return float(self.epsilon[reached[0]]) if reached.size else float("nan")
+    reached = np.flatnonzero(share >= 0.5 - 1e-12)
+    return float(epsilon[reached[0]]) if reached.size else float("nan")
 
 
-def flipped_share(epsilon: Floats, flipped: NDArray[np.bool_]) -> Flipped:
-    """Return the share flipped up to each ε at which some image flips.
+def flipped_share(epsilon: Floats, flipped: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return each ε at which some image flips, ascending, and the share flipped up to it.
 
     Args:
         epsilon: float64 N; smallest ε that flips the image, or the bound within which none does.
         flipped: bool N.
     """
-    grid = np.unique(epsilon[flipped])
-    return Flipped(epsilon=grid, share=drawn_shares(epsilon, flipped, np.ones((1, len(epsilon))))[0])
+    return np.unique(epsilon[flipped]), drawn_shares(epsilon, flipped, np.ones((1, len(epsilon))))[0]
 
 
 def drawn_shares(epsilon: Floats, flipped: NDArray[np.bool_], weights: Floats) -> Floats:
@@ -117,23 +107,23 @@ def _one(
     value: Floats, bound: float, place: Axes, rows: NDArray[np.int64]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     flipped = ~np.isnan(value)
-    curve, low, high, clusters = flip_curve(value, np.full(len(value), bound), place, rows)
+    epsilons, shares, low, high, clusters = flip_curve(value, np.full(len(value), bound), place, rows)
     row: dict[str, Any] = {
         "cases": len(rows),
         "clusters": clusters,
         "flipped": int(flipped.sum()),
         "bound": bound,
         "measure": MEASURE,
-        "median": round(curve.median, 6),
+        "median": round(median_of(epsilons, shares), 6),
         "median_low": float("nan"),
         "median_high": float("nan"),
     }
-    if not curve.epsilon.size:
+    if not epsilons.size:
         return row, []
     if clusters > 1:
         # The ends are where the band crosses one half, as in Brookmeyer and Crowley.
-        row["median_low"] = Flipped(epsilon=curve.epsilon, share=high).median
-        row["median_high"] = Flipped(epsilon=curve.epsilon, share=low).median
+        row["median_low"] = median_of(epsilons, high)
+        row["median_high"] = median_of(epsilons, low)
     points = [
         {
             "epsilon": round(float(at), 6),
@@ -141,15 +131,15 @@ def _one(
             "ci_low": round(float(a), 6),
             "ci_high": round(float(b), 6),
         }
-        for at, share, a, b in zip(curve.epsilon, curve.share, low, high, strict=True)
+        for at, share, a, b in zip(epsilons, shares, low, high, strict=True)
     ]
     return row, points
 
 
 def flip_curve(
     value: Floats, bound: Floats, place: Axes, rows: NDArray[np.int64]
-) -> tuple[Flipped, Floats, Floats, int]:
-    """Return the share flipped up to each value, the ends of its 95 % band, and the number of clusters.
+) -> tuple[Floats, Floats, Floats, Floats, int]:
+    """Return values, the share flipped up to each, the ends of its 95 % band, and the number of clusters.
 
     Args:
         value: float64 N; smallest value at which a case flips, NaN if it does not.
@@ -159,17 +149,17 @@ def flip_curve(
     """
     flipped = ~np.isnan(value)
     epsilon = np.where(flipped, value, bound)
-    curve = flipped_share(epsilon, flipped)
+    grid, shares = flipped_share(epsilon, flipped)
     keys = place.dataset[rows] * (int(place.cluster.max(initial=0)) + 1) + place.cluster[rows]
     clusters = len(np.unique(keys))
-    if not curve.epsilon.size:
-        return curve, np.empty(0), np.empty(0), clusters
-    low, high = _band(curve, epsilon, flipped, place, rows, keys)
-    return curve, low, high, clusters
+    if not grid.size:
+        return grid, shares, np.empty(0), np.empty(0), clusters
+    return grid, shares, *_band(grid, shares, epsilon, flipped, place, rows, keys), clusters
 
 
 def _band(
-    curve: Flipped,
+    grid: Floats,
+    shares: Floats,
     epsilon: Floats,
     flipped: NDArray[np.bool_],
     place: Axes,
@@ -178,7 +168,7 @@ def _band(
 ) -> tuple[Floats, Floats]:
     """Return the ends of the interval at every point of the curve; NaN for a single cluster."""
     clusters = len(np.unique(keys))
-    empty = np.full(len(curve.share), np.nan)
+    empty = np.full(len(shares), np.nan)
     if clusters < 2:
         return empty, empty
     weights = np.zeros((_DRAWS, len(rows)))
@@ -187,7 +177,7 @@ def _band(
         if inside.any():
             weights[:, inside] = resampler.weights(_DRAWS)[:, place.cluster[rows[inside]]]
     low, high = percentile_interval(drawn_shares(epsilon, flipped, weights))
-    for number, (at, share) in enumerate(zip(curve.epsilon, curve.share, strict=True)):
+    for number, (at, share) in enumerate(zip(grid, shares, strict=True)):
         flipped_clusters = len(np.unique(keys[flipped & (epsilon <= at)]))
         unflipped_clusters = len(np.unique(keys[~(flipped & (epsilon <= at))]))
         if flipped_clusters < FEW_CLUSTERS or unflipped_clusters < FEW_CLUSTERS:

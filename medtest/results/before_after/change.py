@@ -23,7 +23,7 @@ from medtest.core.tasks.base import Task
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Floats, Places
 from medtest.results.cube.intervals import percentile_interval
-from medtest.results.cube.resampling import Resampler, group_numbers
+from medtest.results.cube.resampling import clusters_within
 from medtest.results.published import retraining
 from medtest.results.published.retraining import AVERAGE, ORIGINAL
 from medtest.results.records.alike import check_alike
@@ -159,12 +159,7 @@ def placed(cases: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
     ordered = [name for name in order if name in names]
     rows = [ORIGINAL, *ordered, *(name for name in names if name != ORIGINAL and name not in ordered)]
     place = {name: index for index, name in enumerate(rows)}
-    cluster = np.zeros(len(cases), np.int64)
-    counts: list[int] = []
-    for number in range(len(datasets)):
-        inside = dataset == number
-        cluster[inside], count = group_numbers(cases["cluster_before"].to_numpy()[inside].astype(str))
-        counts.append(count)
+    cluster, resamplers = clusters_within(dataset, datasets, cases["cluster_before"].to_numpy().astype(str))
     return SharedPlaces(
         shape=(len(rows),),
         datasets=datasets,
@@ -172,7 +167,7 @@ def placed(cases: pd.DataFrame, order: Sequence[str]) -> SharedPlaces:
         dataset=dataset,
         cell=np.array([place[name] for name in cases["relation"]], np.int64),
         cluster=cluster,
-        resamplers=tuple(Resampler(count, name) for count, name in zip(counts, datasets, strict=True)),
+        resamplers=resamplers,
     )
 
 

@@ -168,6 +168,25 @@ def sums_by_cluster(rows: NDArray[np.float64], clusters: NDArray[np.int64], coun
     return sums
 
 
+def clusters_within(
+    dataset: NDArray[np.int64], names: Sequence[str], clusters: ArrayLike
+) -> tuple[NDArray[np.int64], tuple[Resampler, ...]]:
+    """Return the index of each case's cluster within its data set, and a resampler for each data set.
+
+    Args:
+        dataset: int64 N; index of each case's data set.
+        names: Names of the data sets.
+        clusters: Cluster of each case, a name or a number; all of one type.
+    """
+    values, numbers = np.asarray(clusters), np.zeros(len(dataset), np.int64)
+    resamplers = []
+    for index, name in enumerate(names):
+        inside = dataset == index
+        numbers[inside], count = group_numbers(values[inside])
+        resamplers.append(Resampler(count, name))
+    return numbers, tuple(resamplers)
+
+
 def group_numbers(values: ArrayLike) -> tuple[NDArray[np.int64], int]:
     """Return the index of each value among the sorted distinct values, and the number of distinct values.
 

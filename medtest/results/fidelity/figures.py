@@ -32,7 +32,7 @@ from medtest.results.fidelity.measures.kernel_distance import kernel_distance
 from medtest.results.fidelity.measures.retrieval import DISTRACTORS, Fits, cosine, r_precision
 from medtest.results.fidelity.measures.shares import shares_of
 from medtest.results.fidelity.settings import FigureSettings
-from medtest.results.fidelity.structure import StructuralFit
+from medtest.results.fidelity.structure import structural
 
 COLUMNS = columns_in(__file__, "fidelity")
 STRUCTURAL = "RP-struct"
@@ -258,7 +258,7 @@ def _asked(
             dimension=pictures.dimension,
         )
     scenes, tells = ([str(text) for text in cases.texts(name)[rows]] for name in ("scene", "tells"))
-    fits = StructuralFit(scenes, tells, [pool for _, pool in distinct]).fits()
+    fits = structural(scenes, tells, [pool for _, pool in distinct])
     return _Asked(figure=STRUCTURAL, net=_NO_NET, rows=rows, own=own, meanings=meanings, fits=fits)
 
 
@@ -292,12 +292,8 @@ def _precision_rows(
                 "relation": relation,
                 "finding": finding,
                 "figure": query.figure,
-                "value": _rounded(100 * share.rate),
-                "ci_low": _rounded(100 * share.low),
-                "ci_high": _rounded(100 * share.high),
-                "ci_method": share.method,
-                "pictures": len(rows),
-                "clusters": share.clusters,
+                "value": share["percent"],
+                **share,
                 "reference": "",
                 "net": query.net,
                 "dimension": query.dimension,

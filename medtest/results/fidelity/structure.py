@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -67,8 +68,8 @@ def _each(names: Counter[str]) -> Iterable[Hashable]:
     return (("is there", name, n) for name, count in names.items() for n in range(min(count, _MOST_OF_A_CLASS)))
 
 
-class StructuralFit:
-    """Similarity of scenes and pools.
+def structural(scenes: Sequence[str], tells: Sequence[str], pools: Sequence[str]) -> Fits:
+    """Return a function that compares scenes with the pools of captions.
 
     Args:
         scenes: JSON text of each picture's scene (:meth:`medtest.core.scenes.Scene.as_json`).
@@ -78,41 +79,37 @@ class StructuralFit:
     Raises:
         ValueError: A text has another form.
     """
+    parsed = [Pool.of_json(json.loads(text)) for text in pools]
 
-    def __init__(self, scenes: Sequence[str], tells: Sequence[str], pools: Sequence[str]) -> None:
-        self._pools = [Pool.of_json(json.loads(text)) for text in pools]
-        self._scenes, self._tells = scenes, tells
-        self._known: dict[str, tuple[dict[Hashable, int], Integers, Floats]] = {}
+    @cache
+    def captions_for(reader: str) -> tuple[dict[Hashable, int], Integers, Floats]:
+        return _weighted_terms(parsed, Tells.of_json(json.loads(reader)) if reader else Tells())
 
-    def fits(self) -> Fits:
-        """Return the similarity function."""
-        return self._fit
-
-    def _fit(self, rows: Integers, captions_of: Integers) -> Floats:
+    def fits(rows: Integers, captions_of: Integers) -> Floats:
         cosines = np.zeros(captions_of.shape)
         for at, (row, captions) in enumerate(zip(rows, captions_of, strict=True)):
-            numbers, terms, weights = self._captions(self._tells[row])
+            numbers, terms, weights = captions_for(tells[row])
             present = np.zeros(len(numbers) + 1)  # the last entry is for padding
-            for term in scene_terms(json.loads(self._scenes[row])):
+            for term in scene_terms(json.loads(scenes[row])):
                 if term in numbers:
                     present[numbers[term]] = 1.0
             cosines[at] = (present[terms[captions]] * weights[captions]).sum(1)
         return cosines
 
-    def _captions(self, tells: str) -> tuple[dict[Hashable, int], Integers, Floats]:
-        """Return the terms of captions by index, captions × most terms, and their weights, for one kind of reader."""
-        if tells not in self._known:
-            reader = Tells.of_json(json.loads(tells)) if tells else Tells()
-            terms_by_pool = [list(pool_terms(pool, reader)) for pool in self._pools]
-            numbers: dict[Hashable, int] = {}
-            for terms in terms_by_pool:
-                for term in terms:
-                    numbers.setdefault(term, len(numbers))
-            width = max((len(terms) for terms in terms_by_pool), default=0)
-            places = np.full((len(terms_by_pool), max(1, width)), len(numbers), np.int64)
-            weights = np.zeros(places.shape)
-            for row, terms in enumerate(terms_by_pool):
-                places[row, : len(terms)] = [numbers[term] for term in terms]
-                weights[row, : len(terms)] = 1 / np.sqrt(max(1, len(terms)))
-            self._known[tells] = numbers, places, weights
-        return self._known[tells]
+    return fits
+
+
+def _weighted_terms(pools: Sequence[Pool], tells: Tells) -> tuple[dict[Hashable, int], Integers, Floats]:
+    """Return the terms of captions by index, captions × most terms, and their weights, for one kind of reader."""
+    terms_by_pool = [list(pool_terms(pool, tells)) for pool in pools]
+    numbers: dict[Hashable, int] = {}
+    for terms in terms_by_pool:
+        for term in terms:
+            numbers.setdefault(term, len(numbers))
+    width = max((len(terms) for terms in terms_by_pool), default=0)
+    places = np.full((len(terms_by_pool), max(1, width)), len(numbers), np.int64)
+    weights = np.zeros(places.shape)
+    for row, terms in enumerate(terms_by_pool):
+        places[row, : len(terms)] = [numbers[term] for term in terms]
+        weights[row, : len(terms)] = 1 / np.sqrt(max(1, len(terms)))
+    return numbers, places, weights

@@ -80,11 +80,9 @@ def picture_tables(
 
 
 def _frames(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> dict[str, Any]:
-    duplicates = duplicate_tables(cases, embedded, settings.similarity)
     frames = (
         fidelity_table(cases, settings, embedded),
         geneval_table(cases, settings, embedded),
-        duplicates.pairs,
-        duplicates.shares,
+        *duplicate_tables(cases, embedded, settings.similarity),
     )
     return dict(zip(NAMES, frames, strict=True))

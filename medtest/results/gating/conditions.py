@@ -113,24 +113,6 @@ class Margins:
         return self.percent if self.source_percent is None else self.source_percent
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChosenCases:
-    """Selection of the common cases: one data set, relation or severity, or all."""
-
-    dataset: str = ALL
-    relation: str = OVERALL
-    severity: str = ALL
-
-    def rows(self, records: Records, place: Axes) -> NDArray[np.bool_]:
-        """Return a mask of the selected follow-ups; ``overall`` excludes ``unchanged``."""
-        mask = place.pooled[place.relation] if self.relation == OVERALL else records.texts("relation") == self.relation
-        if self.dataset != ALL:
-            mask = mask & (records.texts("dataset") == self.dataset)
-        if self.severity != ALL:
-            mask = mask & (records.followups["severity"].to_numpy(dtype=np.int64) == int(self.severity))
-        return np.asarray(mask, dtype=np.bool_)
-
-
 def verdict_of(conditions: Sequence[Condition]) -> Verdict:
     """Return the worst verdict; ``not shown`` without conditions."""
     verdicts = {condition.verdict for condition in conditions}
@@ -138,7 +120,14 @@ def verdict_of(conditions: Sequence[Condition]) -> Verdict:
 
 
 def paired_conditions(
-    own: Records, base: Records, criterion: Criterion, margins: Margins, chosen: ChosenCases | None = None
+    own: Records,
+    base: Records,
+    criterion: Criterion,
+    margins: Margins,
+    *,
+    dataset: str = ALL,
+    relation: str = OVERALL,
+    severity: str = ALL,
 ) -> tuple[Condition, ...]:
     """Return the conditions under which a run is no worse than another.
 
@@ -147,7 +136,9 @@ def paired_conditions(
         base: Records of the run it is compared with, with the same cases row by row.
         criterion: Criterion of a violation, and score of source cases.
         margins: Allowed losses.
-        chosen: Selection of the cases; None for all but ``unchanged``.
+        dataset: The data set of the cases; ``all`` for all of them.
+        relation: Their relation; ``overall`` for all but ``unchanged``.
+        severity: Their severity; ``all`` for all of them.
 
     Returns:
         Empty if neither run judged any of the cases. The source score is left out if no source has one in either run,
@@ -157,7 +148,11 @@ def paired_conditions(
     if own.followups.empty:
         return ()
     place = axes(own)
-    rows = (chosen or ChosenCases()).rows(own, place)
+    rows = place.pooled[place.relation] if relation == OVERALL else own.texts("relation") == relation
+    if dataset != ALL:
+        rows = rows & (own.texts("dataset") == dataset)
+    if severity != ALL:
+        rows = rows & (own.followups["severity"].to_numpy(dtype=np.int64) == int(severity))
     states = tuple(status(run, criterion) for run in (own, base))
     if not any((rows & state.case).any() for state in states):
         return ()

@@ -15,7 +15,6 @@ from medtest.results.gating.conditions import (
     NOT_SHOWN,
     PASSED,
     VIOLATIONS,
-    ChosenCases,
     Condition,
     Margins,
     Verdict,
@@ -103,8 +102,8 @@ def evaluate_paired(gate: PairedGate, base: Records, own: Records, called: str) 
     first, second = common_cases([own, base]).records
     criterion = Criterion(score=gate.score, threshold=gate.threshold, against=gate.against)
     margins = Margins(percent=gate.margin_percent, source_percent=gate.source_margin_percent)
-    selection = ChosenCases(dataset=gate.dataset, relation=gate.relation, severity=gate.severity)
-    conditions = paired_conditions(first, second, criterion, margins, selection)
+    selection = {"dataset": gate.dataset, "relation": gate.relation, "severity": gate.severity}
+    conditions = paired_conditions(first, second, criterion, margins, **selection)
     if not conditions:
         reason = f"neither run has a judged case in common with {called}"
         return no_answer(gate, f"{reason}: use the same seeds, relations and preparation")

@@ -24,7 +24,7 @@ from medtest.results.cube.excess import excess, two_sided
 from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval
 from medtest.results.cube.paired import holm
 from medtest.results.cube.rates import BOOTSTRAP, rates
-from medtest.results.cube.resampling import Resampler
+from medtest.results.cube.resampling import clusters_within
 from medtest.results.rates.factors import Bools, FactorCases, counted_cases, original_score
 from medtest.results.rates.images import CaseLosses
 from medtest.results.rates.slice_factors import BinnedFactor, binned_factors
@@ -234,19 +234,13 @@ def _p_value(half: _Half, combination: Combination, chosen: Sequence[Combination
 def _figures(cases: FactorCases, half: _Half, inside: Bools) -> dict[str, object]:
     """Return rates of the slice and of the rest on a half, and their difference, with intervals over clusters."""
     place = cases.place.take(half.rows)
-    cluster = np.zeros(len(half.rows), np.int64)
-    resamplers = []
-    for number, name in enumerate(cases.place.datasets):
-        of_dataset = place.dataset == number
-        present, numbered = np.unique(place.cluster[of_dataset], return_inverse=True)
-        cluster[of_dataset] = numbered.ravel()
-        resamplers.append(Resampler(present.size, name))
+    cluster, resamplers = clusters_within(place.dataset, cases.place.datasets, place.cluster)
     binned = Places(
         shape=(2, 1),
         dataset=place.dataset,
         cell=inside.astype(np.int64),
         cluster=cluster,
-        resamplers=tuple(resamplers),
+        resamplers=resamplers,
     )
     whole = np.ones(len(half.rows))
     efr = rates(binned, half.violated, whole, independent=True)

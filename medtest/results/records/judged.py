@@ -47,19 +47,6 @@ def _calibrates(folder: Path) -> bool:
         return False
 
 
-def judged_records(records: Records, oracle: Oracle | None = None, readings: Readings | None = None) -> Records:
-    """Return records as judged by an oracle, with the readings of another reader applied.
-
-    Args:
-        records: Records of one system.
-        oracle: The oracle; None returns the records unchanged.
-        readings: Readings to apply; requires ``oracle``.
-    """
-    if oracle is None:
-        return records
-    return rejudged_records(records, oracle, readings)
-
-
 def compared_records(
     folder: Path,
     wanted: Wanted,
@@ -81,4 +68,5 @@ def compared_records(
     """
     records = Records.read(folder, [*make_columns(folder), "source_sha256", "followup_sha256", "question"], asked)
     remaining = records if wanted.exclude is None else leave_out(records, wanted.exclude)[0]
-    return judged_records(remaining.parted()[0], oracle, readings)
+    records = remaining.parted()[0]
+    return records if oracle is None else rejudged_records(records, oracle, readings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from medtest.core.cases import CONTROLS, SOURCE, Classes
 from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
+from medtest.core.files import read_object
 from medtest.core.records import KEY_COLUMNS, REVISION, VISIBILITY_COLUMNS
 from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
@@ -115,21 +115,17 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def classes_in(folder: Path) -> dict[str, Classes]:
     """Return the classes of each data set from a folder's ``run.json``; empty if it has none."""
     try:
-        classes = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["classes"]
         return {
             str(name): Classes(names=tuple(str(name) for name in entry["names"]), multi=bool(entry["multi"]))
-            for name, entry in classes.items()
+            for name, entry in read_object(folder / _RUN_FILE)["classes"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return {}
 
 
 def reader_of(folder: Path) -> dict[str, Any]:
     """Return the information in a folder's ``run.json`` on the reader of the answers; empty if there is none."""
-    try:
-        about = json.loads((folder / _RUN_FILE).read_text(encoding="utf-8"))["reader"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    about = read_object(folder / _RUN_FILE).get("reader")
     return about if isinstance(about, dict) else {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 
 from medtest.core.errors import MedtestError, OutputProblem
+from medtest.core.files import read_object
 from medtest.core.oracles.criteria import NO_THRESHOLD
 from medtest.core.plugins import parts
 from medtest.core.tasks.base import Task, task_of
@@ -231,9 +231,7 @@ def _judged_kind(oracle: object) -> str:
 def _trained_on(content: Mapping[str, Any], folder: Path, system_id: str) -> tuple[str, ...]:
     """Return ``trained_on`` of a folder's system, which ``run.json`` identifies by its id in the suite."""
     systems: Mapping[str, Any] = content.get("systems") or {}
-    try:
-        system_name = system_id or json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["system_id"]
-    except (OSError, ValueError, KeyError, TypeError):
-        system_name = next(iter(systems)) if len(systems) == 1 else None
+    only = next(iter(systems)) if len(systems) == 1 else None
+    system_name = system_id or read_object(folder / RUN_FILE).get("system_id", only)
     settings = systems.get(system_name) or {}
     return tuple(str(name) for name in settings.get("trained_on", ()))

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from statsmodels.duration.survfunc import SurvfuncRight
 from statsmodels.stats.proportion import proportion_confint
 
-from medtest.results.attacks.smallest import drawn_shares, flipped_share
+from medtest.results.attacks.smallest import drawn_shares, flipped_share, median_of
 from medtest.results.records.records_io import Records
 
 
@@ -72,11 +72,11 @@ def test_the_curve_of_smallest_epsilon_is_kaplan_and_meiers():
 def test_bounds_that_differ_are_censored_each_where_it_ends():
     epsilon = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 5.0, 5.0, 8.0])
     flipped = np.array([True, False, True, True, False, True, False, True])
-    own, other = flipped_share(epsilon, flipped), SurvfuncRight(epsilon, flipped)
-    drawn = np.isin(other.surv_times, own.epsilon)
-    assert own.share == pytest.approx(1 - other.surv_prob[drawn])
-    assert own.median == other.quantile(0.5)
-    assert np.allclose(drawn_shares(epsilon, flipped, np.ones((2, 8))), own.share)
+    (grid, share), other = flipped_share(epsilon, flipped), SurvfuncRight(epsilon, flipped)
+    drawn = np.isin(other.surv_times, grid)
+    assert share == pytest.approx(1 - other.surv_prob[drawn])
+    assert median_of(grid, share) == other.quantile(0.5)
+    assert np.allclose(drawn_shares(epsilon, flipped, np.ones((2, 8))), share)
 
 
 def test_the_median_is_where_half_have_flipped():

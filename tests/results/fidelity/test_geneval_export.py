@@ -92,9 +92,11 @@ def test_pictures_and_results_have_genevals_layout(tmp_path: Path) -> None:
     )
     keep_pictures(tmp_path / "run", images)
     out = tmp_path / "out"
-    exported = export_geneval(DrawnCases.of(run), GenEvalRule(), pictures=tmp_path / "run" / PICTURES, folder=out)
-    assert (exported.prompts, exported.results) == (3, 3)
-    assert exported.left_out == {"the reader cannot tell teddy bear": 1}
+    prompts, results, left_out = export_geneval(
+        DrawnCases.of(run), GenEvalRule(), pictures=tmp_path / "run" / PICTURES, folder=out
+    )
+    assert (prompts, results) == (3, 3)
+    assert left_out == {"the reader cannot tell teddy bear": 1}
     lines = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
     assert [list(line) for line in lines] == 3 * [
         ["filename", "tag", "prompt", "correct", "reason", "metadata", "details"]

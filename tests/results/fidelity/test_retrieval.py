@@ -7,7 +7,7 @@ import pytest
 
 from medtest.core.scenes import Entity, Scene, SeenEntity, Tells, dumped, pool_of
 from medtest.results.fidelity.measures.retrieval import cosine, r_precision
-from medtest.results.fidelity.structure import StructuralFit, pool_terms
+from medtest.results.fidelity.structure import pool_terms, structural
 from tests.results.fidelity.array_features import ArrayFeatures
 
 
@@ -67,7 +67,7 @@ DOG = pool_of([Entity(name="dog", count=2, attributes=("brown",)), Entity(name="
 
 def _fit(scene: Scene, *pools: object, tells: Tells = Tells()) -> list[float]:  # noqa: B008
     texts = [dumped(pool.as_json()) for pool in pools]  # type: ignore[attr-defined]
-    fit = StructuralFit([dumped(scene.as_json())], [dumped(tells.as_json())], texts).fits()
+    fit = structural([dumped(scene.as_json())], [dumped(tells.as_json())], texts)
     fits: list[float] = fit(np.array([0]), np.arange(len(texts))[None])[0].tolist()
     return fits
 

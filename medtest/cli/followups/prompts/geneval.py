@@ -42,7 +42,9 @@ def geneval(
         raise typed_error("--relation", relation, ", ".join(cases.relations), nearest=nearest)
     rule = rule_of(FigureSettings.of(suite_settings.judging))
     with output_problems(target):
-        exported = export_geneval(cases, rule, pictures=folder / PICTURES, folder=target, relation=relation)
-    say(console(), f"{target / RESULTS}: {exported.prompts:,} prompts, {exported.results:,} results")
-    for reason, count in exported.left_out.items():
+        prompts, results, left_out = export_geneval(
+            cases, rule, pictures=folder / PICTURES, folder=target, relation=relation
+        )
+    say(console(), f"{target / RESULTS}: {prompts:,} prompts, {results:,} results")
+    for reason, count in left_out.items():
         say(console(), f"  {count:,} left out: {reason}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -18,7 +17,6 @@ import numpy as np
 from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL
-from medtest.results.cube.rates import decimals
 from medtest.results.fidelity.cases import PICTURE, DrawnCases
 from medtest.results.fidelity.duplicates.index import Alike, HashIndex, Near, cosine_of, representatives
 from medtest.results.fidelity.embedded import EmbeddedRun
@@ -31,21 +29,10 @@ MOST: Final = 1000
 """Largest number of pairs listed for each kind; all are counted."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Duplicates:
-    """Near-duplicates among one system's answers.
-
-    Attributes:
-        pairs: Table with the columns of ``duplicates.csv``.
-        shares: Table with the columns of ``duplicate_shares.csv``.
-    """
-
-    pairs: pd.DataFrame
-    shares: pd.DataFrame
-
-
-def duplicate_tables(cases: DrawnCases, embedded: EmbeddedRun | None, similarity: float) -> Duplicates:
-    """Return the near-duplicates among answers to different prompts, and of training pictures.
+def duplicate_tables(
+    cases: DrawnCases, embedded: EmbeddedRun | None, similarity: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the near-duplicates among answers to different prompts, and of training pictures, and their shares.
 
     Args:
         cases: Cases of one system.
@@ -93,9 +80,9 @@ def duplicate_tables(cases: DrawnCases, embedded: EmbeddedRun | None, similarity
         sizes = np.bincount(owner[owner >= 0], minlength=len(codes))
         size = np.where(owner >= 0, sizes[owner] if len(sizes) else 0, 0)
         shares += _shares(cases, TRAINING, searched, hit & searched, owner, size)
-    return Duplicates(
-        pairs=pd.DataFrame(pairs[: 2 * MOST], columns=list(COLUMNS)),
-        shares=pd.DataFrame(shares, columns=list(SHARE_COLUMNS)),
+    return (
+        pd.DataFrame(pairs[: 2 * MOST], columns=list(COLUMNS)),
+        pd.DataFrame(shares, columns=list(SHARE_COLUMNS)),
     )
 
 
@@ -172,18 +159,13 @@ def _shares(cases: DrawnCases, kind: str, looked: Any, hit: Any, owner: Any, siz
         cells = [(name, rows) for name, rows in selections if rows.size]
         shares = shares_of(cases, [(rows, hit[rows]) for _, rows in cells])
         for (relation, rows), share in zip(cells, shares, strict=True):
-            percent, low, high = decimals([100 * share.rate, 100 * share.low, 100 * share.high]).tolist()
             records.append(
                 {
                     "kind": kind,
                     "dataset": group,
                     "relation": relation,
-                    "pictures": len(rows),
+                    **share,
                     "near_duplicates": int(hit[rows].sum()),
-                    "percent": percent,
-                    "ci_low": low,
-                    "ci_high": high,
-                    "ci_method": share.method,
                     "groups": len(set(owner[rows][hit[rows]].tolist())),
                     "largest_group": int(size[rows].max(initial=0)),
                 }

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -36,24 +35,9 @@ PROMPTS: Final = "evaluation_metadata.jsonl"
 _BELOW: Final = {"under": "below"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exported:
-    """Content of an export.
-
-    Attributes:
-        prompts: Number of prompts.
-        results: Number of pictures with a result; refused prompts count, as not correct.
-        left_out: Numbers of cases without a result, by reason.
-    """
-
-    prompts: int
-    results: int
-    left_out: Mapping[str, int]
-
-
 def export_geneval(
     cases: DrawnCases, rule: GenEvalRule, *, pictures: Path, folder: Path, relation: str = SOURCE
-) -> Exported:
+) -> tuple[int, int, Mapping[str, int]]:
     """Write prompts, pictures and results.
 
     Args:
@@ -63,6 +47,10 @@ def export_geneval(
         folder: Folder to write to; created.
         relation: Relation whose cases are exported. For ``source`` the repeats of the same prompts under ``unchanged``
             are further samples.
+
+    Returns:
+        The number of prompts; the number of pictures with a result (refused prompts count, as not correct); and the
+        numbers of cases without one, by reason.
 
     Raises:
         OSError: A file cannot be written.
@@ -106,7 +94,7 @@ def export_geneval(
     folder.mkdir(parents=True, exist_ok=True)
     for file, lines in ((PROMPTS, prompts), (RESULTS, results)):
         (folder / file).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    return Exported(prompts=len(prompts), results=len(results), left_out=left_out)
+    return len(prompts), len(results), left_out
 
 
 def metadata_of(pool: Pool, prompt: str, tag: str) -> dict[str, Any]:

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from medtest.results.cube.axes import Places
-from medtest.results.cube.rates import rates
-from medtest.results.cube.resampling import Resampler, group_numbers
+from medtest.results.cube.rates import decimals, rates
+from medtest.results.cube.resampling import clusters_within
 from medtest.results.fidelity.cases import DrawnCases
 from medtest.results.fidelity.features import Integers
-
-
-@dataclass(frozen=True, slots=True)
-class PictureShare:
-    """Share of cases with its interval.
-
-    Attributes:
-        rate: In [0, 1].
-        low: Lower end of the 95 % interval.
-        high: Upper end.
-        method: Method of the interval.
-        clusters: Number of clusters of the cases.
-    """
-
-    rate: float
-    low: float
-    high: float
-    method: str
-    clusters: int
 
 
 def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[int, int]) -> Places:
@@ -43,19 +24,16 @@ def places_of(cases: DrawnCases, rows: Integers, cell: Integers, shape: tuple[in
         cell: int64 n; the cell of each.
         shape: Lengths of the cells' axes.
     """
-    sets, clusters = cases.texts("dataset")[rows], cases.clusters[rows]
-    dataset, count = group_numbers(sets.astype(str))
-    number = np.zeros(len(rows), np.int64)
-    resamplers = []
-    for index in range(count):
-        inside = dataset == index
-        number[inside], size = group_numbers(clusters[inside].astype(str))
-        resamplers.append(Resampler(size, str(sets[inside][0])))
-    return Places(shape=shape, dataset=dataset, cell=cell, cluster=number, resamplers=tuple(resamplers))
+    names, dataset = np.unique(cases.texts("dataset")[rows].astype(str), return_inverse=True)
+    cluster, resamplers = clusters_within(dataset, names.tolist(), cases.clusters[rows].astype(str))
+    return Places(shape=shape, dataset=dataset, cell=cell, cluster=cluster, resamplers=resamplers)
 
 
-def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) -> list[PictureShare]:
+def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) -> list[dict[str, Any]]:
     """Return means of values in [0, 1] over sets of cases, which may overlap; all are resampled together.
+
+    Each is a part of a table's row: ``percent``, ``ci_low``, ``ci_high``, ``ci_method``, and the numbers of
+    ``pictures`` and ``clusters``.
 
     Args:
         cases: All cases.
@@ -68,13 +46,15 @@ def shares_of(cases: DrawnCases, cells: Sequence[tuple[Integers, ArrayLike]]) ->
     cell = np.repeat(np.arange(len(cells)), [len(rows) for rows, _ in cells])
     place = places_of(cases, rows, cell, (len(cells), 1))
     means = rates(place, values, np.ones(len(rows)), independent=True)
+    percent, low, high = (decimals(100 * side[-1, :, -1]).tolist() for side in (means.rate, means.low, means.high))
     return [
-        PictureShare(
-            float(means.rate[-1, at, -1]),
-            float(means.low[-1, at, -1]),
-            float(means.high[-1, at, -1]),
-            str(means.method[-1, at, -1]),
-            int(means.clusters[-1, at, -1]),
-        )
-        for at in range(len(cells))
+        {
+            "percent": percent[at],
+            "ci_low": low[at],
+            "ci_high": high[at],
+            "ci_method": str(means.method[-1, at, -1]),
+            "pictures": len(rows),
+            "clusters": int(means.clusters[-1, at, -1]),
+        }
+        for at, (rows, _) in enumerate(cells)
     ]
