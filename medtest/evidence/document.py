@@ -12,10 +12,10 @@ from medtest.core.errors import MedtestError
 from medtest.core.plugins import parts
 from medtest.evidence.reading import RunEvidence
 from medtest.evidence.trace import set_words, trace_rows, untied
-from medtest.report.charts.heat import EfrRows, interval, percent
+from medtest.report.charts.heat import interval, percent
 from medtest.report.pages.intervals import legend, short_words
 from medtest.report.pages.page import report_page
-from medtest.report.pages.words import cluster_word, criterion_keys, model_words, scale_words
+from medtest.report.pages.words import cluster_word, model_words, scale_words
 from medtest.results.rates import efr
 from medtest.runner.folder import utc_now
 from medtest.suite.checking.editors.settings import plain_text
@@ -75,7 +75,6 @@ def document(
 
 def _run(run: RunEvidence) -> dict[str, Any]:
     material, page = run.material, report_page(run.material)
-    rates = material.rates
     held = [gate["held"] for gate in page["gates"]]
     return {
         "name": run.name,
@@ -93,8 +92,8 @@ def _run(run: RunEvidence) -> dict[str, Any]:
         "seed": run.composed["seed"],
         "gates": list(_gates(run, page["gates"])),
         "set": set_words(run),
-        "rates": list(_rates(run, rates)),
-        "intervals": legend([str(row["ci_method"]) for row in _shown(run, rates)], cluster_word(material)),
+        "rates": list(_rates(run)),
+        "intervals": legend([str(row["ci_method"]) for row in _shown(run)], cluster_word(material)),
         "cards": page["cards"][:3],
         "strips": page["strips"][:_STRIPS],
         "deviations": list(run.deviations()),
@@ -205,24 +204,23 @@ def _gates(run: RunEvidence, shown: Sequence[Mapping[str, Any]]) -> Iterator[dic
         }
 
 
-def _shown(run: RunEvidence, rates: EfrRows) -> list[dict[Any, Any]]:
+def _shown(run: RunEvidence) -> list[dict[Any, Any]]:
     """Return the rows of rates under the primary criterion: overall, then each relation and its severities."""
-    keys = criterion_keys(run.material)
+    material = run.material
     rows = []
-    for name in (efr.OVERALL, *rates.plain_relations):
-        whole = rates.get(relation=name, **keys)
+    for name in (efr.OVERALL, *material.rates.plain_relations):
+        whole = material.row(name)
         levels = [
             row
-            for level in rates.severities
-            if name not in (efr.OVERALL, UNCHANGED)
-            and (row := rates.get(relation=name, severity=level, **keys)) is not None
+            for level in material.rates.severities
+            if name not in (efr.OVERALL, UNCHANGED) and (row := material.row(name, severity=level)) is not None
         ]
         rows += [*([dict(whole)] if whole is not None else []), *(dict(row) for row in levels if len(levels) > 1)]
     return rows
 
 
-def _rates(run: RunEvidence, rates: EfrRows) -> Iterator[dict[str, Any]]:
-    for row in _shown(run, rates):
+def _rates(run: RunEvidence) -> Iterator[dict[str, Any]]:
+    for row in _shown(run):
         whole = str(row["severity"]) == efr.ALL
         yield {
             "relation": "all relations" if row["relation"] == efr.OVERALL else str(row["relation"]).replace("_", " "),

@@ -11,12 +11,11 @@ from rich.text import Text
 from medtest.core.cases import UNCHANGED, ReasonCode
 from medtest.core.oracles.criteria import ALONE, NO_THRESHOLD, components
 from medtest.report.charts import reliance
-from medtest.report.charts.heat import SUMS, EfrRows, beside, percent, unjudged
+from medtest.report.charts.heat import SUMS, beside, percent, unjudged
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_keys, criterion_words, violations_of
 from medtest.results.gating.conditions import FAILED, NOT_SHOWN, PASSED, Condition, Verdict, what_helps
 from medtest.results.gating.gates import GateResult, describe
-from medtest.results.rates import efr
 from medtest.results.rates.images import COUNTED
 from medtest.results.tables import SEED_FACTS
 from medtest.suite.model import PairedGate
@@ -37,7 +36,6 @@ def efr_view(materials: Sequence[Material]) -> RenderableType:
 def _one_view(materials: Sequence[Material]) -> RenderableType:
     first = materials[0]
     keys = criterion_keys(first)
-    rates = [material.rates for material in materials]
     against = {"truth": "", "source": ", against the answer to the source", "input": ", against the input"}[
         keys["against"]
     ]
@@ -49,18 +47,17 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     table.add_column("relation", no_wrap=True)
     for material in materials:
         table.add_column(Text(material.system), justify="right", no_wrap=True)
-    names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations if name != UNCHANGED))
-    sums = [name for name in SUMS if any(name in rate.relations for rate in rates)]
-    for name in [*names, *sums, UNCHANGED]:
-        if not any(name in rate.relations for rate in rates):
-            continue
+    names = dict.fromkeys(name for material in materials for name in material.rates.plain_relations)
+    present = {name for material in materials for name in material.rates.relations}
+    sums = [name for name in SUMS if name in present]
+    for name in [*(name for name in names if name != UNCHANGED), *sums, *({UNCHANGED} & present)]:
         if name in sums[:1] or name == UNCHANGED:
             table.add_section()
         style = "bold" if name in SUMS else ""
-        cells = [Text(_cell(rate, name, material), style=style) for rate, material in _pairs(rates, materials)]
+        cells = [Text(_cell(material, name), style=style) for material in materials]
         table.add_row(Text(f"{name} (floor)" if name == UNCHANGED else name, style=style), *cells)
-    lost = [line for rate, material in _pairs(rates, materials) if (line := lost_words(rate, material))]
-    lines = [_left_out(rate, material) for rate, material in _pairs(rates, materials)]
+    lost = [line for material in materials if (line := lost_words(material))]
+    lines = [_left_out(material) for material in materials]
     lines += [line for material in materials for line in _further(material)]
     warned = [f"{material.system}: {line}" for material in materials for line in material.tables.notices]
     # The table's own title would be wrapped to the table's width.
@@ -74,20 +71,16 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     )
 
 
-def _pairs(rates: Sequence[EfrRows], materials: Sequence[Material]) -> list[tuple[EfrRows, Material]]:
-    return list(zip(rates, materials, strict=True))
-
-
-def _cell(rates: EfrRows, relation: str, material: Material) -> str:
-    row = rates.get(relation=relation, **criterion_keys(material))
+def _cell(material: Material, relation: str) -> str:
+    row = material.row(relation)
     if row is None or not int(row["cases"]):
         return unjudged(relation)
     return f"{row['efr_percent']:5.1f} [{row['ci_low']:4.1f}, {row['ci_high']:5.1f}]"
 
 
-def lost_words(rates: EfrRows, material: Material) -> str:
+def lost_words(material: Material) -> str:
     """Return the number of cases not judged and the reasons, including failed sources; "" if there are none."""
-    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    row = material.row()
     if row is None:
         return ""
     errors, skipped, failed = (int(row[name]) for name in ("errors", "skipped", "source_failed"))
@@ -115,8 +108,8 @@ def _failed_sources(material: Material) -> int:
     return int(failed.sum())
 
 
-def _left_out(rates: EfrRows, material: Material) -> str:
-    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+def _left_out(material: Material) -> str:
+    row = material.row()
     if row is None:
         return f"{material.system}: no case was judged."
     return f"{material.system}: {violations_of(row)}; {beside(row)}."
@@ -190,7 +183,7 @@ def conditions_view(conditions: Sequence[Condition]) -> RenderableType:
 
 def one_line(material: Material) -> str:
     """Return a system's result in one line, for the summary of a sweep."""
-    row = material.rates.get(relation=efr.OVERALL, **criterion_keys(material))
+    row = material.row()
     rate = "no case judged" if row is None or not int(row["cases"]) else f"EFR {percent(row['efr_percent'])}"
     lost = 0 if row is None else int(row["generated"]) - int(row["cases"])
     rate += f", {lost:,} of {counted(int(row['generated']), 'case')} not judged" if row is not None and lost else ""

@@ -82,14 +82,8 @@ def _epsilon(row: Mapping[Any, Any]) -> float:
 
 
 def _point(row: Mapping[Any, Any]) -> figures.Point:
-    low, high = row["accuracy_low"], row["accuracy_high"]
-    has_interval = low == low and high == high
-    return figures.Point(
-        x=float(row["epsilon"]),
-        y=float(row["accuracy"]),
-        low=float(low) if has_interval else None,
-        high=float(high) if has_interval else None,
-    )
+    value, low, high = (float(row[name]) for name in ("accuracy", "accuracy_low", "accuracy_high"))
+    return figures.Point(x=float(row["epsilon"]), y=value, low=low, high=high)
 
 
 def smallest_panels(table: pd.DataFrame | None) -> list[Markup]:
@@ -106,8 +100,8 @@ def smallest_panels(table: pd.DataFrame | None) -> list[Markup]:
             figures.Point(
                 x=float(row["epsilon"]),
                 y=float(row["flipped_share"]),
-                low=None if row["ci_low"] != row["ci_low"] else float(row["ci_low"]),
-                high=None if row["ci_high"] != row["ci_high"] else float(row["ci_high"]),
+                low=float(row["ci_low"]),
+                high=float(row["ci_high"]),
                 label=" " if 0 < number < len(own) - 1 else f"{row['epsilon']:.3g}",
             )
             for number, row in enumerate(own)

@@ -120,8 +120,8 @@ def _steps(rows: Sequence[Mapping[Any, Any]]) -> list[figures.Point]:
         figures.Point(
             x=scale,
             y=float(row["passing_share"]),
-            low=None if row["ci_low"] != row["ci_low"] else float(row["ci_low"]),
-            high=None if row["ci_high"] != row["ci_high"] else float(row["ci_high"]),
+            low=float(row["ci_low"]),
+            high=float(row["ci_high"]),
             label=f"{scale:.3g}" if scale in labelled else " ",
         )
         for scale, row in corners

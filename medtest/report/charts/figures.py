@@ -37,15 +37,15 @@ class Point:
     Attributes:
         x: Position on the x axis.
         y: Value.
-        low: Lower end of the interval, or None.
-        high: Upper end of the interval, or None.
+        low: Lower end of the interval; NaN without one.
+        high: Upper end.
         label: Label below the point on the axis; "" for the number.
     """
 
     x: float
     y: float
-    low: float | None = None
-    high: float | None = None
+    low: float = nan
+    high: float = nan
     label: str = ""
 
 
@@ -144,7 +144,7 @@ def curve_panel(
 
 def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> list[str]:
     parts: list[str] = []
-    band = [(p.x, p.low, p.high) for p in curve.points if p.low is not None and p.high is not None]
+    band = [(p.x, p.low, p.high) for p in curve.points if p.low == p.low and p.high == p.high]
     if len(band) > 1:
         upper = [at(x, high) for x, _, high in band]
         lower = [at(x, low) for x, low, _ in reversed(band)]
@@ -157,7 +157,7 @@ def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> l
         for point in curve.points:
             x, y = at(point.x, point.y)
             words = f"{curve.name}, {point.label or format(point.x, 'g')}: {point.y:.3g}"
-            if point.low is not None and point.high is not None:
+            if point.low == point.low and point.high == point.high:
                 words += f" ({point.low:.3g} to {point.high:.3g})"
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{curve.colour}"><title>{escape(words)}</title></circle>'

@@ -10,10 +10,8 @@ from medtest.report.charts.heat import NOT_MEASURED, percent
 from medtest.report.pages import sections
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
-from medtest.report.pages.words import criterion_keys
 from medtest.report.tracking.runs_page import GATE, HEADLINE, WEAKEST
 from medtest.results.gating.conditions import FAILED, PASSED
-from medtest.results.rates import efr
 
 _GATES = (FAILED, PASSED, "none")
 """Worst first."""
@@ -41,9 +39,7 @@ class Headline:
 
 def headline_of(material: Material, name: str) -> Headline:
     """Return a system's row: the primary criterion over all its cases."""
-    rates, primary = material.rates, criterion_keys(material)
-    row = rates.get(relation=efr.OVERALL, **primary)
-    floor = rates.get(relation=UNCHANGED, **primary)
+    row, floor = material.row(), material.row(UNCHANGED)
     least = max(1, material.wanted.task.report.least_judged)
     values: dict[str, float] = {}
     if row is not None and int(row["cases"]) >= least:
@@ -56,7 +52,7 @@ def headline_of(material: Material, name: str) -> Headline:
         values["source_score"] = float(seeds[score].mean())
     judged = gates(material)["gates_judged"]
     gate = "none" if judged is None else PASSED if judged else FAILED
-    worst = sections.weakest(material, rates)
+    worst = sections.weakest(material)
     weakest = "none" if worst is None else f"{worst[0]}, {percent(worst[1]['efr_percent'])}"
     unmeasured = {FLOOR: NOT_MEASURED} if floor is not None and not int(floor["cases"]) else {}
     return Headline(

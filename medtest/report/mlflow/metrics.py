@@ -15,7 +15,7 @@ from medtest.report.charts.reliance import PICTURE
 from medtest.report.ci import JUNIT, RESULT, SUMMARY
 from medtest.report.mlflow.headline import Headline, headline_of
 from medtest.report.pages.material import INSIDE, SAMPLES, Material, picture_of, sample_index
-from medtest.report.pages.words import criterion_keys, run_name, violations_of
+from medtest.report.pages.words import run_name, violations_of
 from medtest.report.tracking import Child, flat_params
 from medtest.report.tracking.runs_page import GATE, HEADLINE, SUITE
 from medtest.results.gating.gate_log import FILE as GATES
@@ -45,12 +45,12 @@ def metrics(material: Material, head: Headline) -> dict[str, float | dict[int, f
 
 def _curves(material: Material) -> dict[str, dict[int, float]]:
     """Return the rate of each relation by severity."""
-    rates, primary = material.rates, criterion_keys(material)
+    rates = material.rates
     curves: dict[str, dict[int, float]] = {}
     for name in rates.plain_relations:
         if name == UNCHANGED:
             continue
-        rows = {level: rates.get(relation=name, severity=level, **primary) for level in rates.severities}
+        rows = {level: material.row(name, severity=level) for level in rates.severities}
         curve = {
             int(level): float(row["efr_percent"]) for level, row in rows.items() if row is not None and row["cases"]
         }

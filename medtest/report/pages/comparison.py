@@ -15,7 +15,7 @@ from medtest.core.files.written import WrittenFiles
 from medtest.report.alpha_sigma.section import SeriesResult, sections_of, write_series
 from medtest.report.attacks.side_by_side import table_four, transfer, transfer_heats
 from medtest.report.charts import figures
-from medtest.report.charts.heat import EfrRows, interval, percent
+from medtest.report.charts.heat import interval, percent
 from medtest.report.pages import sections
 from medtest.report.pages.browser.data import BUDGET, NO_BROWSER, browser_of
 from medtest.report.pages.conclusions import conclusions, rests_on
@@ -24,13 +24,11 @@ from medtest.report.pages.material import Material
 from medtest.report.pages.page import render
 from medtest.report.pages.words import (
     cluster_word,
-    criterion_keys,
     criterion_words,
     model_words,
     phantom_banner,
     score_words,
 )
-from medtest.results.rates import efr
 from medtest.results.rates.differences import LEVEL, difference_table
 from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.records_io import Records
@@ -205,15 +203,10 @@ def _mean_name(score: str) -> str:
 
 def _shown(group: Group, links: Mapping[str, str], budget: int) -> dict[str, Any]:
     materials, task = group.materials, group.own[0].wanted.task
-    rates = [material.rates for material in materials]
-    primary = criterion_keys(materials[0])
     clusters = cluster_word(materials[0])
     rests = None if group.common is None else rests_on([material.system for material in group.own], group.common)
     side_by_side = rests is None or not rests["none"]
-    lines = [
-        _system_line(material, own, rate, links[own.system])
-        for material, own, rate in zip(materials, group.own, rates, strict=True)
-    ]
+    lines = [_system_line(material, own, links[own.system]) for material, own in zip(materials, group.own, strict=True)]
     return {
         "simulated": materials[0].simulated,
         "rests": rests,
@@ -225,7 +218,7 @@ def _shown(group: Group, links: Mapping[str, str], budget: int) -> dict[str, Any
         "side_by_side": side_by_side,
         "intervals": legend((line["method"] for line in lines), clusters),
         "heats": [
-            *sections.comparison_heats(materials, rates, primary, clusters),
+            *sections.comparison_heats(materials),
             *transfer_heats(group.own),
             *task.report.side_by_side([(material.system, material.tables.own) for material in materials]),
         ]
@@ -250,8 +243,8 @@ def _rate(row: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _system_line(material: Material, own: Material, rates: EfrRows, link: str) -> dict[str, Any]:
-    row = rates.get(relation=efr.OVERALL, **criterion_keys(material))
+def _system_line(material: Material, own: Material, link: str) -> dict[str, Any]:
+    row = material.row()
     results = own.tables.gates
     held = sum(result.held for result in results)
     return {

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from medtest.core.files import read_object
 from medtest.core.records import is_simulated
 from medtest.report.charts.heat import EfrRows
+from medtest.results.rates import efr
 from medtest.results.records.judged import compared_records
 from medtest.results.records.records_io import Records
 from medtest.results.records.wanted import RUN_FILE, Wanted
@@ -73,6 +74,18 @@ class Material:
     def rates(self) -> EfrRows:
         """Rows of the EFR table, indexed once for all pages and outputs."""
         return EfrRows(self.tables.efr)
+
+    def row(self, relation: str = efr.OVERALL, **keys: str) -> Mapping[str, Any] | None:
+        """Return the rates of a relation under the primary criterion, or None.
+
+        Args:
+            relation: The relation; all of them by default.
+            keys: ``dataset`` and ``severity``; all of them by default.
+        """
+        primary = self.wanted.primary
+        return self.rates.get(
+            relation=relation, score=primary.score, threshold=primary.threshold, against=primary.against, **keys
+        )
 
     def records(self) -> Records:
         """Return the records that the tables were made of, with the images' hashes.

@@ -125,8 +125,7 @@ def report_page(material: Material) -> dict[str, Any]:
     """Return the data of the report's template."""
     tables, suite = material.tables, material.wanted
     rates = material.rates
-    primary = criterion_keys(material)
-    row = rates.get(relation=efr.OVERALL, **primary)
+    row = material.row()
     own = tables.own.page(material)
     further = [*own.sections, *suite.task.report.sections(tables.own.frames()), *tables.installed.sections]
     page: dict[str, Any] = {
@@ -144,9 +143,9 @@ def report_page(material: Material) -> dict[str, Any]:
         "series": suite.series,
         "trained_on": any(pivot.marked(name, suite.trained_on) != name for name in rates.datasets),
         "criterion_words": criterion_words(material),
-        "facts": _facts(material, rates),
-        "cards": _cards(material, row, rates),
-        "heats": _heats(material, rates, brief=bool(own.first)),
+        "facts": _facts(material),
+        "cards": _cards(material),
+        "heats": _heats(material, brief=bool(own.first)),
         "not_judged": _not_judged(row),
         "too_many_errors": _too_many_errors(material),
         "reasons": tables.counts.reasons,
@@ -159,13 +158,13 @@ def report_page(material: Material) -> dict[str, Any]:
         **attacks(material),
         "reliance": reliance(material.tables.reliance, material.system),
         **searches(material),
-        **sections.severity(material, rates),
+        **sections.severity(material),
         **sections.factors(material),
         **sections.slices(material),
         **sections.robustness(material),
         **sections.strata(material),
         **paper(material),
-        **sections.published(material, rates),
+        **sections.published(material),
         **cases(material),
         "inside": inside(material),
         "own": own.values,
@@ -195,8 +194,8 @@ def report_page(material: Material) -> dict[str, Any]:
     return page
 
 
-def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
-    suite, counts, run = material.wanted, material.tables.counts, material.run
+def _facts(material: Material) -> list[tuple[str, str]]:
+    suite, counts, run, rates = material.wanted, material.tables.counts, material.run, material.rates
     sources = material.tables.own.sources(material.tables.seeds, suite.trained_on)
     seeds = ", ".join(f"{pivot.marked(name, suite.trained_on)} {count:,}" for name, count in counts.seeds.items())
     total = f"{sum(counts.seeds.values()):,}: " if len(counts.seeds) > 1 else ""
@@ -211,7 +210,7 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
         ("Source cases", sources or f"{total}{seeds}"),
         ("Relations", relations),
         ("Severities", levels or _without_levels(material)[0]),
-        ("Follow-ups", _follow_ups(material, rates)),
+        ("Follow-ups", _follow_ups(material)),
         ("Part of the suite", ", ".join(part for part in (material.coverage, material.partial_cases) if part)),
         ("Finished", str(run.get("finished_at", ""))),
         ("Device", str(run.get("device", ""))),
@@ -224,10 +223,10 @@ def _facts(material: Material, rates: EfrRows) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _follow_ups(material: Material, rates: EfrRows) -> str:
+def _follow_ups(material: Material) -> str:
     """Return the number of executed follow-ups, with unchanged inputs apart, as these are in no pooled rate."""
     executed = sum(material.tables.counts.verdicts.values())
-    floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
+    floor = material.row(UNCHANGED)
     again = 0 if floor is None else int(floor["generated"])
     return f"{executed - again:,} executed" + (
         f" and {again:,} with the {material.wanted.task.report.case_input} unchanged" if again else ""
@@ -244,8 +243,8 @@ def _without_levels(material: Material) -> tuple[str, str]:
     return "drawn from the published ranges", "published ranges"
 
 
-def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) -> list[Mapping[str, Any]]:
-    primary = material.wanted.primary
+def _cards(material: Material) -> list[Mapping[str, Any]]:
+    primary, row = material.wanted.primary, material.row()
     cards: list[Mapping[str, Any]] = []
     if row is None or not int(row["cases"]):
         lines = ["no case was judged", *([] if row is None else [beside(row)])]
@@ -258,14 +257,14 @@ def _cards(material: Material, row: Mapping[str, Any] | None, rates: EfrRows) ->
             if int(row["cases"]) >= least
             else {"name": name, "value": TOO_FEW, "lines": [violations_of(row), few_words(least), beside(row)]}
         )
-    worst = sections.weakest(material, rates)
+    worst = sections.weakest(material)
     if worst is not None:
         name, own = worst
         cards.append({"weakest": name, **_rate_card(f"Weakest relation: {name.replace('_', ' ')}", own)})
     if material.tables.own.mean_card:
         cards += sections.mean_cards(material)
     cards += material.tables.own.cards()
-    floor = rates.get(relation=UNCHANGED, **criterion_keys(material))
+    floor = material.row(UNCHANGED)
     if floor is not None:
         measured = int(floor["cases"]) > 0
         cards.append(
@@ -283,8 +282,8 @@ def _rate_card(name: str, row: Mapping[str, Any], *lines: str) -> dict[str, Any]
     return {"name": name, "value": percent(row["efr_percent"]), "lines": [ends, violations_of(row), *lines]}
 
 
-def _heats(material: Material, rates: EfrRows, *, brief: bool) -> list[dict[str, Any]]:
-    primary = criterion_keys(material)
+def _heats(material: Material, *, brief: bool) -> list[dict[str, Any]]:
+    primary, rates = criterion_keys(material), material.rates
     suite, warn = material.wanted, material.tables.attacks.warn
     levels = [(f"severity {level}", {**primary, "severity": level}) for level in rates.severities if level != "0"]
     if not levels:

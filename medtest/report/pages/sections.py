@@ -47,24 +47,13 @@ def _mean_rows(material: Material) -> pd.DataFrame:
 
 
 def _levels(rows: pd.DataFrame) -> list[figures.Point]:
-    points = []
-    for row in rows.sort_values("severity").to_dict("records"):
-        low, high = row["ci_low"], row["ci_high"]
-        has_interval = low == low and high == high and low is not None
-        points.append(
-            figures.Point(
-                x=float(row["severity"]),
-                y=float(row["mean"]),
-                low=float(low) if has_interval else None,
-                high=float(high) if has_interval else None,
-            )
-        )
-    return points
+    ordered = rows.sort_values("severity")[["severity", "mean", "ci_low", "ci_high"]].astype(float)
+    return [figures.Point(x=x, y=y, low=low, high=high) for x, y, low, high in ordered.to_numpy().tolist()]
 
 
-def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
+def severity(material: Material) -> dict[str, Any]:
     """Return one panel per relation: mean score and EFR over severities, with intervals."""
-    primary = material.wanted.primary
+    primary, rates = material.wanted.primary, material.rates
     score = curve_words(curve_score(material), material.wanted.curve_against)
     means = _mean_rows(material)
     panels = []
@@ -81,9 +70,7 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
                 x=float(level), y=row["efr_percent"] / 100, low=row["ci_low"] / 100, high=row["ci_high"] / 100
             )
             for level in rates.severities
-            if level != "0"
-            and (row := rates.get(relation=name, severity=level, **criterion_keys(material))) is not None
-            and int(row["cases"])
+            if level != "0" and (row := material.row(name, severity=level)) is not None and int(row["cases"])
         ]
         flat = tuple(figures.Point(x=p.x, y=source) for p in (points[0], points[-1]))
         panels.append(
@@ -105,10 +92,10 @@ def severity(material: Material, rates: EfrRows) -> dict[str, Any]:
     return {"curves": panels, "curve_legend": legend}
 
 
-def weakest(material: Material, rates: EfrRows) -> tuple[str, Mapping[str, Any]] | None:
+def weakest(material: Material) -> tuple[str, Mapping[str, Any]] | None:
     """Return the relation with the highest rate that may be a headline, and its row; None if there is none."""
     least = material.wanted.task.report.least_judged
-    return rates.weakest(criterion_keys(material), material.tables.own.may_be_weakest, least)
+    return material.rates.weakest(criterion_keys(material), material.tables.own.may_be_weakest, least)
 
 
 def mean_on_sources(material: Material) -> str:
@@ -271,7 +258,7 @@ def strata(material: Material, most: int = 60) -> dict[str, Any]:
     }
 
 
-def published(material: Material, rates: EfrRows) -> dict[str, Any]:
+def published(material: Material) -> dict[str, Any]:
     """Return published figures beside the user's, for the same score and threshold against truth."""
     primary = material.wanted.primary
     score = curve_score(material)
@@ -284,11 +271,16 @@ def published(material: Material, rates: EfrRows) -> dict[str, Any]:
 
     def row(title: str, relation: str, values: Sequence[float | None]) -> dict[str, Any]:
         cells = ["" if value is None else f"{value:.2f} %" for value in values]
-        return {"relation": title, "own": _own(rates, relation, keys), "cells": cells, "sum": relation == efr.OVERALL}
+        return {
+            "relation": title,
+            "own": _own(material.rates, relation, keys),
+            "cells": cells,
+            "sum": relation == efr.OVERALL,
+        }
 
     chosen: dict[str, Any] = {"score": score, "threshold": primary.threshold}
     rows = []
-    for name in rates.plain_relations:
+    for name in material.rates.plain_relations:
         part = material.wanted.relations.get(name, name)
         values = [reference.relation_rate(model, part, **chosen) for model in models]
         if any(value is not None for value in values):
@@ -317,10 +309,9 @@ def _own(rates: EfrRows, relation: str, keys: Mapping[str, Any]) -> str:
     return f"{row['efr_percent']:.2f} % ({interval(row)})"
 
 
-def comparison_heats(
-    materials: Sequence[Material], rates: Sequence[EfrRows], primary: Mapping[str, Any], clusters: str
-) -> list[dict[str, Any]]:
+def comparison_heats(materials: Sequence[Material]) -> list[dict[str, Any]]:
     """Return heat maps of relations by systems: all severities and, if there are several, the highest one."""
+    rates, primary = [material.rates for material in materials], criterion_keys(materials[0])
     names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
     names = [name for name in names if name != UNCHANGED] + [name for name in names if name == UNCHANGED]
     groups = {name: group for rate in rates for name, group in rate.groups.items()}
@@ -338,7 +329,7 @@ def comparison_heats(
                 cells=lambda relation, keys=keys: [  # type: ignore[misc]
                     cell(rate.get(relation=relation, **keys)) for rate in rates
                 ],
-                clusters=clusters,
+                clusters=cluster_word(materials[0]),
             )
         )
     return heats

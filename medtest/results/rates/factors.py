@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,7 @@ FAR = 20
 """Log odds ratio beyond any finite estimate: the outcomes are separated."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Factor:
+class Factor(NamedTuple):
     """One factor.
 
     Attributes:
@@ -59,29 +58,28 @@ class Factor:
     label: str
 
 
+_MEASURED = (
+    ("polyp_area", "fraction of the field", "polyp size"),
+    ("polyp_count", "lesions", "number of polyps"),
+    ("polyp_distance", "field radii", "distance from the centre"),
+    ("brightness", "grey levels", "image brightness"),
+    ("contrast", "grey levels", "image contrast"),
+    ("sharpness", "squared grey levels", "sharpness (low: blurred)"),
+    ("salient_area", "fraction of the field", "salient area"),
+    ("lesion_area", "fraction of the field", "lesion size"),
+    ("visible_area", "fraction of the image", "visible area"),
+    ("lesion_distance", "pixels", "lesion-object distance"),
+    ("object_area", "fraction of the field", "object size"),
+)
+
+
 def all_factors(score: str) -> tuple[Factor, ...]:
     """Return every factor; ``score`` is the one whose original value is a factor."""
     return (
-        Factor(name="polyp_area", column="factor_polyp_area", unit="fraction of the field", label="polyp size"),
-        Factor(name="polyp_count", column="factor_polyp_count", unit="lesions", label="number of polyps"),
-        Factor(
-            name="polyp_distance", column="factor_polyp_distance", unit="field radii", label="distance from the centre"
-        ),
-        Factor(name="brightness", column="factor_brightness", unit="grey levels", label="image brightness"),
-        Factor(name="contrast", column="factor_contrast", unit="grey levels", label="image contrast"),
-        Factor(
-            name="sharpness", column="factor_sharpness", unit="squared grey levels", label="sharpness (low: blurred)"
-        ),
-        Factor(name="salient_area", column="factor_salient_area", unit="fraction of the field", label="salient area"),
-        Factor(name="lesion_area", column="factor_lesion_area", unit="fraction of the field", label="lesion size"),
-        Factor(name="visible_area", column="factor_visible_area", unit="fraction of the image", label="visible area"),
-        Factor(name="lesion_distance", column="factor_lesion_distance", unit="pixels", label="lesion-object distance"),
-        Factor(name="object_area", column="factor_object_area", unit="fraction of the field", label="object size"),
-        Factor(name="visibility", column="visibility", unit="colour steps", label="visibility of the lesion"),
-        Factor(
-            name="source_confidence", column="source_confidence", unit="probability", label="confidence on the source"
-        ),
-        Factor(name="original_score", column=f"source_{score}", unit="score", label=_original_words(score)),
+        *(Factor(name, f"factor_{name}", unit, label) for name, unit, label in _MEASURED),
+        Factor("visibility", "visibility", "colour steps", "visibility of the lesion"),
+        Factor("source_confidence", "source_confidence", "probability", "confidence on the source"),
+        Factor("original_score", f"source_{score}", "score", _original_words(score)),
     )
 
 
