@@ -28,7 +28,7 @@ from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
 from medtest.results.records.wanted import LABEL_THRESHOLDS, Wanted
 from medtest.results.series import alpha_sigma
-from medtest.results.series.measured import measured_rows
+from medtest.results.series.series_records import measured_rows
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.spreadsheets import frame_for_csv
 from medtest.suite.model import Criterion, Suite
@@ -249,7 +249,7 @@ def tables_of(
     cases = images.CaseLosses(records, primary)
     rates = efr.efr_table(records, selected, place)
     failing = slices.failing_slices(records, primary, place, categories=wanted.task.tables.categories, losses=cases)
-    references = [name for name in selected.against if name in wanted.references] or list(wanted.references)
+    references: list[str] = [name for name in selected.against if name in wanted.references] or list(wanted.references)
     curve_scores = [s for s in dict.fromkeys((*records.scores, *records.self_scores)) if s not in NO_QUALITY]
     property_rows = [row for score in curve_scores for row in measured_rows(records, score, wanted.min_step)]
     pivots = {

@@ -21,7 +21,7 @@ from medtest.core.errors import UserMistakes
 from medtest.preparation import prepare, seed_factors
 from medtest.report.finish import Finished, finish
 from medtest.results.records.records_io import Records
-from medtest.results.series.series_records import series_sets
+from medtest.results.series.series_records import measured_rows, series_sets
 from medtest.results.tables import make_tables
 from medtest.runner.followups.make import check_privacy
 from medtest.runner.replaying.export import export_followups
@@ -219,8 +219,6 @@ def test_films_run(tmp_path: Path) -> None:
 
 
 def test_a_measured_property_has_a_point_a_cluster_and_is_asked_about_once(tmp_path: Path) -> None:
-    from medtest.results.series.measured import measured_rows
-
     rows = []
     rng = np.random.default_rng(0)
     quality = dict(enumerate(rng.uniform(0.5, 1, 6)))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from medtest.core.files.paths import local_uri, store_uri
-from medtest.report.tracking.child import Begun, Child
-from medtest.report.tracking.params import flat_params, metric_name
+from medtest.report.tracking.child import Begun, Child, flat_params, metric_name
 from medtest.report.tracking.runs import FAILED, FINISHED, Parents, Tracker
 from medtest.report.tracking.store import ensure_store, experiments, is_remote, prepare_store, where
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtest.core.deferred import pd
-from medtest.report.tracking.params import NOT_ALLOWED
+from medtest.report.tracking.child import NOT_ALLOWED
 from medtest.report.tracking.sheets import sheets
 
 if TYPE_CHECKING:

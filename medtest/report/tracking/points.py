@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from medtest.report.tracking.params import VALUE_LENGTH, metric_name
+from medtest.report.tracking.child import VALUE_LENGTH, metric_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -17,9 +17,8 @@ from medtest.core.errors import NotTracked
 from medtest.core.files.paths import STORE, store_uri
 from medtest.report.tracking import runs_page
 from medtest.report.tracking.artifacts import file_tags, log_inputs, send_files, staged
-from medtest.report.tracking.child import Begun, Child
+from medtest.report.tracking.child import VALUE_LENGTH, Begun, Child, clean_params, metric_name
 from medtest.report.tracking.making import make_run
-from medtest.report.tracking.params import VALUE_LENGTH, clean_params, metric_name
 from medtest.report.tracking.points import POINTS, UNKNOWN, as_points, held_points, new_metrics, note
 from medtest.report.tracking.store import (
     configure,

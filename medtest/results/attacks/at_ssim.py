@@ -25,8 +25,7 @@ from medtest.relations.calibration.relation import CALIBRATED, target_of
 from medtest.relations.calibration.settings import TOLERANCE
 from medtest.results.attacks.settings import NATURAL, Setting
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import ALL, Axes, Places
-from medtest.results.cube.intervals import joined
+from medtest.results.cube.axes import ALL, Axes
 from medtest.results.cube.rates import rates
 from medtest.results.records.records_io import Records
 from medtest.results.records.status import status
@@ -64,13 +63,7 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
     for number, at in enumerate(targets, len(BANDS) - 1):
         band[target[rows] == at] = number
     inside = place.take(rows)
-    places = Places(
-        shape=(len(place.relations), len(cells)),
-        dataset=inside.dataset,
-        cell=inside.relation * len(cells) + band,
-        cluster=inside.cluster,
-        resamplers=inside.resamplers,
-    )
+    places = inside.with_cells(inside.relation * len(cells) + band, (len(place.relations), len(cells)))
     efr = rates(places, state.violated[rows], np.ones(len(rows)), independent=True)
     means = places.totals(ssim[rows])
     out: list[dict[str, Any]] = []
@@ -84,12 +77,7 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
             ranked.sort(key=lambda pair: -float(efr.rate[pair[1]]))
             for rank, (relation, at) in enumerate(ranked, 1):
                 first = ranked[0][1]
-                low, high = joined(
-                    float(efr.rate[at]),
-                    (float(efr.low[at]), float(efr.high[at])),
-                    float(efr.rate[first]),
-                    (float(efr.low[first]), float(efr.high[first])),
-                )
+                difference, low, high = efr.difference(at, first)
                 alone = rank == 1
                 out.append(
                     {
@@ -104,15 +92,9 @@ def ssim_table(records: Records, place: Axes, settings: Sequence[Setting], prima
                         "score": primary.score,
                         "threshold": primary.threshold,
                         "against": primary.against,
-                        "cases": int(efr.whole[at]),
-                        "clusters": int(efr.clusters[at]),
-                        "violations": int(efr.part[at]),
-                        "efr_percent": round(100 * float(efr.rate[at]), 4),
-                        "ci_low": round(100 * float(efr.low[at]), 4),
-                        "ci_high": round(100 * float(efr.high[at]), 4),
-                        "ci_method": efr.method[at],
+                        **efr.row(at),
                         "ssim": round(float(means[at] / efr.whole[at]), 6),
-                        "difference": None if alone else round(100 * float(efr.rate[at] - efr.rate[first]), 4),
+                        "difference": None if alone else round(100 * difference, 4),
                         "difference_low": None if alone else round(100 * low, 4),
                         "difference_high": None if alone else round(100 * high, 4),
                     }

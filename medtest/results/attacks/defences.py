@@ -24,7 +24,7 @@ from medtest.core.deferred import pd
 from medtest.core.tasks.base import Task
 from medtest.results.attacks.diagnosis import diagnosis_of, place_of, warnings_of
 from medtest.results.columns import columns_in
-from medtest.results.cube.intervals import percentile_ends
+from medtest.results.cube.intervals import percentile_ends, with_ends
 from medtest.results.cube.rates import rates
 from medtest.results.published.published_attacks import defended
 from medtest.results.published.published_labels import BENCHMARKED, flips
@@ -196,7 +196,7 @@ def _defended_row(
         "published_flip_percent": _published_flips(run.family, after=True) if facts.name == "mpadvt" else None,
     }
     for name, role in (("gain", PGD), ("strongest_gain", STRONGEST), ("clean_change", CLEAN)):
-        row |= dict(zip((name, f"{name}_low", f"{name}_high"), _change(undefended.cases, run.cases, role), strict=True))
+        row |= with_ends(name, _change(undefended.cases, run.cases, role))
     gain, remaining = row["gain"], row["strongest_gain"]
     if isinstance(gain, float) and isinstance(remaining, float):
         row["masked"] = gain > 0 and remaining < KEPT * gain
@@ -208,7 +208,7 @@ def _told_apart(cases: pd.DataFrame, role: str) -> dict[str, object]:
     diagnosis, worst = (diagnosis_of(cases.loc[cases["role"] == name]) for name in (role, STRONGEST))
     columns: dict[str, object] = {} if diagnosis is None else dict(diagnosis.columns())
     if role == PGD and worst is not None:
-        columns |= worst.balanced.columns("strongest_balanced")
+        columns |= with_ends("strongest_balanced", worst.balanced)
     return columns
 
 
@@ -259,10 +259,10 @@ def _change(before: pd.DataFrame, after: pd.DataFrame, role: str) -> tuple[float
     place = place_of(shared, (role,))
     draws = np.sum(place.drawn(place.sums(difference, np.ones(len(shared)))), axis=0)[..., 0, 0]
     if len(np.unique(shared["dataset"] + "/" + shared["cluster"])) < 2:
-        return round(float(difference.mean()), 6), None, None
+        return float(difference.mean()), None, None
     with np.errstate(invalid="ignore", divide="ignore"):
         low, high = percentile_ends(draws[:, 0] / draws[:, 1])
-    return round(float(difference.mean()), 6), round(low, 6), round(high, 6)
+    return float(difference.mean()), low, high
 
 
 def _published(family: str, defence: str) -> float | None:

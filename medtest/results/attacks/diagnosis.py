@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from medtest.core.deferred import pd
 from medtest.results.cube.axes import Places
-from medtest.results.cube.intervals import wilson_of_rate
+from medtest.results.cube.intervals import wilson_of_rate, with_ends
 from medtest.results.cube.rates import rates
 from medtest.results.cube.resampling import clusters_within
 
@@ -28,18 +29,8 @@ _CLOSE = 0.1
 NOTHING = "no finding"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiagnosticShare:
-    """Share in [0, 1] with the ends of its 95 % interval; NaN without cases."""
-
-    value: float
-    low: float
-    high: float
-
-    def columns(self, name: str) -> dict[str, float]:
-        """Return the share as columns of a table."""
-        ends = {"": self.value, "_low": self.low, "_high": self.high}
-        return {f"{name}{end}": round(value, 6) for end, value in ends.items()}
+DiagnosticShare: TypeAlias = tuple[float, float, float]
+"""Share in [0, 1], and the ends of its 95 % interval; NaN without cases."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +52,15 @@ class Diagnosis:
     @property
     def guessed(self) -> bool:
         """True if balanced accuracy is at chance level: close to guessing, with guessing inside its interval."""
-        near = self.balanced.value <= self.chance + _CLOSE
-        return near and self.balanced.low <= self.chance <= self.balanced.high
+        value, low, high = self.balanced
+        return value <= self.chance + _CLOSE and low <= self.chance <= high
 
-    def columns(self) -> dict[str, float]:
+    def columns(self) -> dict[str, float | None]:
         """Return the diagnosis as columns of a table."""
         return {
-            **self.sensitivity.columns("sensitivity"),
-            **self.specificity.columns("specificity"),
-            **self.balanced.columns("balanced_accuracy"),
+            **with_ends("sensitivity", self.sensitivity),
+            **with_ends("specificity", self.specificity),
+            **with_ends("balanced_accuracy", self.balanced),
         }
 
 
@@ -90,17 +81,17 @@ def diagnosis_of(cases: pd.DataFrame) -> Diagnosis | None:
     if chance < 0.5:  # exclusive classes: one share for each class
         expected, value = cases["expected"].astype(str).to_numpy(), cases["value"].to_numpy(np.float64)
         groups = [_share(cases, value * (expected == name), expected == name) for name in np.unique(expected)]
-    shares = [share for share in groups if not np.isnan(share.value)]
+    shares = [share for share in groups if not np.isnan(share[0])]
     return Diagnosis(sensitivity=sensitivity, specificity=specificity, balanced=_mean(shares), chance=chance)
 
 
 def _mean(shares: Sequence[DiagnosticShare]) -> DiagnosticShare:
     if not shares:
-        return DiagnosticShare(value=float("nan"), low=float("nan"), high=float("nan"))
-    count, mean = len(shares), float(np.mean([share.value for share in shares]))
-    below = np.sqrt(sum((share.value - share.low) ** 2 for share in shares)) / count
-    above = np.sqrt(sum((share.high - share.value) ** 2 for share in shares)) / count
-    return DiagnosticShare(value=mean, low=max(0.0, mean - float(below)), high=min(1.0, mean + float(above)))
+        return (float("nan"), float("nan"), float("nan"))
+    count, mean = len(shares), float(np.mean([value for value, _, _ in shares]))
+    below = np.sqrt(sum((value - low) ** 2 for value, low, _ in shares)) / count
+    above = np.sqrt(sum((high - value) ** 2 for value, _, high in shares)) / count
+    return mean, max(0.0, mean - float(below)), min(1.0, mean + float(above))
 
 
 def _share(cases: pd.DataFrame, part: object, whole: object) -> DiagnosticShare:
@@ -116,7 +107,7 @@ def _share(cases: pd.DataFrame, part: object, whole: object) -> DiagnosticShare:
     low, high = float(measured.low[at]), float(measured.high[at])
     if np.isnan(low):
         low, high = wilson_of_rate(float(measured.rate[at]), float(counted.sum()))
-    return DiagnosticShare(value=float(measured.rate[at]), low=low, high=high)
+    return float(measured.rate[at]), low, high
 
 
 def place_of(cases: pd.DataFrame, roles: Sequence[str] = ()) -> Places:
@@ -159,8 +150,8 @@ def warnings_of(cases: pd.DataFrame, roles: Mapping[str, str]) -> Iterator[str]:
             mostly.setdefault(names[top] or NOTHING, []).append(f"{counts[top]:,} of {len(inside):,} {where}")
         diagnosis = diagnosis_of(inside)
         if diagnosis is not None and diagnosis.guessed:
-            ends = f"{100 * diagnosis.balanced.low:.0f} to {100 * diagnosis.balanced.high:.0f}"
-            guessed.append(f"{where} ({100 * diagnosis.balanced.value:.1f} %, {ends})")
+            value, low, high = (100 * figure for figure in diagnosis.balanced)
+            guessed.append(f"{where} ({value:.1f} %, {low:.0f} to {high:.0f})")
     for answer, images in mostly.items():
         yield f"answers {answer} on {', '.join(images)}"
     if guessed:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from medtest.core.tasks.results import Graded
 from medtest.results.attacks.settings import Setting
-from medtest.results.cube.axes import Axes, Places
+from medtest.results.cube.axes import Axes
 from medtest.results.rates.differences import difference_of
 from medtest.results.records.records_io import Records
 
@@ -134,14 +134,7 @@ class PairedCases:
     def _difference(self, right: Floats, compared: Floats, rows: Integers) -> Difference | None:
         if not rows.size:
             return None
-        inside = self.place.take(rows)
-        places = Places(
-            shape=(1,),
-            dataset=inside.dataset,
-            cell=np.zeros(len(rows), np.int64),
-            cluster=inside.cluster,
-            resamplers=inside.resamplers,
-        )
+        places = self.place.take(rows).with_cells(np.zeros(len(rows), np.int64), (1,))
         counts = places.sums(
             self.graded.whole[rows], right, compared, np.maximum(right - compared, 0), np.maximum(compared - right, 0)
         )

@@ -19,6 +19,7 @@ from medtest.results.attacks.checking.checks import Warn
 from medtest.results.attacks.settings import Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
+from medtest.results.cube.intervals import with_ends
 from medtest.results.cube.rates import Rates, rates
 from medtest.results.records.records_io import Records
 
@@ -85,9 +86,8 @@ def _shape(place: Axes) -> tuple[int, int]:
     return len(place.relations), len(place.severities) + 1
 
 
-def _with_ends(name: str, measured: Rates, at: tuple[int, int, int]) -> dict[str, float]:
-    values = (measured.rate[at], measured.low[at], measured.high[at])
-    return {f"{name}{end}": round(float(value), 6) for end, value in zip(("", "_low", "_high"), values, strict=True)}
+def _with_ends(name: str, measured: Rates, at: tuple[int, int, int]) -> dict[str, float | None]:
+    return with_ends(name, (measured.rate[at], measured.low[at], measured.high[at]))
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -48,6 +48,15 @@ class Places:
         """Return the places of selected cases, in the given order."""
         return replace(self, dataset=self.dataset[rows], cell=self.cell[rows], cluster=self.cluster[rows])
 
+    def with_cells(self, cell: Integers, shape: tuple[int, ...]) -> Places:
+        """Return the places of the same cases in other cells.
+
+        Args:
+            cell: int64 N; index of the cell.
+            shape: Lengths of the axes of a data set's cells.
+        """
+        return Places(shape=shape, dataset=self.dataset, cell=cell, cluster=self.cluster, resamplers=self.resamplers)
+
     def totals(self, values: ArrayLike, add: np.ufunc = np.add) -> Floats:
         """Return the sums of a value over the cells of each data set, and of all, (data sets + 1) × shape.
 

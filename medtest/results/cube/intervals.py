@@ -11,6 +11,7 @@ clusters within each data set (A. C. Davison and D. V. Hinkley, Bootstrap Method
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -53,6 +54,14 @@ def wilson_ends(successes: float, cases: float) -> tuple[float, float]:
     """Return the ends of :func:`wilson` for one count, as fractions."""
     low, high = wilson(successes, cases)
     return float(low), float(high)
+
+
+def with_ends(name: str, values: Iterable[float | None]) -> dict[str, float | None]:
+    """Return a figure and the ends of its interval as columns ``<name>``, ``<name>_low`` and ``<name>_high``."""
+    return {
+        f"{name}{end}": None if value is None else round(float(value), 6)
+        for end, value in zip(("", "_low", "_high"), values, strict=True)
+    }
 
 
 def wilson_of_rate(rate: float, cases: float) -> tuple[float, float]:

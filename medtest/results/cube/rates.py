@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.core.deferred import pd
 from medtest.results.cube.axes import Floats, Places, with_all
-from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_interval, wilson
+from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval, wilson
 
 CASES, CELLS, MEAN = "cases", "cells", "mean"
 WILSON, WILSON_CLUSTERS, BOOTSTRAP = "wilson", "wilson_clusters", "cluster_bootstrap"
@@ -47,6 +47,25 @@ class Rates:
     low: Floats
     high: Floats
     method: NDArray[np.object_]
+
+    def row(self, at: tuple[int, ...]) -> dict[str, Any]:
+        """Return a cell as columns of a table: counts, and the error-finding rate with its interval, in percent."""
+        return {
+            "cases": int(self.whole[at]),
+            "clusters": int(self.clusters[at]),
+            "violations": int(self.part[at]),
+            "efr_percent": round(100 * float(self.rate[at]), 4),
+            "ci_low": round(100 * float(self.low[at]), 4),
+            "ci_high": round(100 * float(self.high[at]), 4),
+            "ci_method": self.method[at],
+        }
+
+    def difference(self, at: tuple[int, ...], base: tuple[int, ...]) -> tuple[float, float, float]:
+        """Return the rate of a cell minus that of another, and the ends of an interval joined from both intervals."""
+        (rate, ends), (rate0, ends0) = (
+            (float(self.rate[cell]), (float(self.low[cell]), float(self.high[cell]))) for cell in (at, base)
+        )
+        return rate - rate0, *joined(rate, ends, rate0, ends0)
 
 
 def rates(

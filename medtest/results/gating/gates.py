@@ -149,12 +149,8 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
             & efr.of_criterion(table, gate)
         ).to_numpy()
     ]
-    if rows.empty:
-        reason = "no judged case matches this gate, so it cannot pass"
-        lost = Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)
-        return GateResult(gate=gate, held=False, percent=None, cases=0, reason=reason, conditions=(lost,))
-    row = {str(name): value for name, value in rows.iloc[0].items()}
-    violations, sources = _violations(gate, row), _source_failed(gate, row)
+    row: dict[str, Any] = {} if rows.empty else {str(name): value for name, value in rows.iloc[0].items()}
+    violations, sources = _violations(gate, row), _source_failed(gate, row) if row else None
     conditions = (violations,) if sources is None else (violations, sources)
     words = [
         condition.words
@@ -172,8 +168,8 @@ def _one(gate: Gate, table: pd.DataFrame) -> GateResult:
 
 
 def _violations(gate: Gate, row: Mapping[str, Any]) -> Condition:
-    """Return the condition on the rate of violations."""
-    cases = int(row["cases"])
+    """Return the condition on the rate of violations, of a row of rates that is empty if there is none."""
+    cases = int(row.get("cases", 0))
     if not cases:
         reason = "no judged case matches this gate, so it cannot pass"
         return Condition(name=VIOLATIONS, verdict=NOT_SHOWN, words=reason, limit=gate.max_percent, cases=0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.results.columns import columns_in
-from medtest.results.cube.axes import Axes, Places, axes
+from medtest.results.cube.axes import Axes, axes
 from medtest.results.cube.intervals import FEW_CLUSTERS, Z95
 from medtest.results.cube.rates import rates
 from medtest.results.cube.resampling import group_numbers
@@ -179,28 +179,9 @@ def _rates(cases: FactorCases, codes: NDArray[np.int64], bins: int) -> list[dict
     if not bins:
         return []
     inside = codes >= 0
-    place = cases.place.take(inside)
-    binned = Places(
-        shape=(bins, 1),
-        dataset=place.dataset,
-        cell=codes[inside],
-        cluster=place.cluster,
-        resamplers=place.resamplers,
-    )
-    efr = rates(binned, cases.violated[inside], np.ones(len(place.cell)), independent=True)
-    at = [(-1, code, -1) for code in range(bins)]
-    return [
-        {
-            "cases": int(efr.whole[cell]),
-            "clusters": int(efr.clusters[cell]),
-            "violations": int(efr.part[cell]),
-            "efr_percent": round(100 * float(efr.rate[cell]), 4),
-            "ci_low": round(100 * float(efr.low[cell]), 4),
-            "ci_high": round(100 * float(efr.high[cell]), 4),
-            "ci_method": efr.method[cell],
-        }
-        for cell in at
-    ]
+    binned = cases.place.take(inside).with_cells(codes[inside], (bins, 1))
+    efr = rates(binned, cases.violated[inside], np.ones(len(binned.cell)), independent=True)
+    return [efr.row((-1, code, -1)) for code in range(bins)]
 
 
 def factor_model(records: Records, primary: Criterion, place: Axes | None = None) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from medtest.core.deferred import pd
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, Places
 from medtest.results.cube.excess import excess, two_sided
-from medtest.results.cube.intervals import FEW_CLUSTERS, joined, percentile_interval
+from medtest.results.cube.intervals import FEW_CLUSTERS, percentile_interval
 from medtest.results.cube.paired import holm
 from medtest.results.cube.rates import BOOTSTRAP, rates
 from medtest.results.cube.resampling import clusters_within
@@ -245,26 +245,18 @@ def _figures(cases: FactorCases, half: _Half, inside: Bools) -> dict[str, object
     whole = np.ones(len(half.rows))
     efr = rates(binned, half.violated, whole, independent=True)
     rest, own = (-1, 0, -1), (-1, 1, -1)
-    ends = {cell: (float(efr.low[cell]), float(efr.high[cell])) for cell in (rest, own)}
-    rate = {cell: float(efr.rate[cell]) for cell in (rest, own)}
-    low, high = joined(rate[own], ends[own], rate[rest], ends[rest])
+    difference, low, high = efr.difference(own, rest)
     if efr.method[own] == efr.method[rest] == BOOTSTRAP:
         part, total = np.sum(binned.drawn(binned.sums(half.violated, whole)), axis=0)[..., 0].swapaxes(0, 1)
         with np.errstate(invalid="ignore", divide="ignore"):
             drawn = part / total
         low, high = (float(end) for end in percentile_interval(drawn[:, 1] - drawn[:, 0]))
     return {
-        "cases": int(efr.whole[own]),
-        "clusters": int(efr.clusters[own]),
-        "violations": int(efr.part[own]),
-        "efr_percent": _percent(rate[own]),
-        "ci_low": _percent(ends[own][0]),
-        "ci_high": _percent(ends[own][1]),
-        "ci_method": efr.method[own],
+        **efr.row(own),
         "rest_cases": int(efr.whole[rest]),
         "rest_violations": int(efr.part[rest]),
-        "rest_percent": _percent(rate[rest]),
-        "difference": _percent(rate[own] - rate[rest]),
+        "rest_percent": _percent(efr.rate[rest]),
+        "difference": _percent(difference),
         "difference_low": _percent(low),
         "difference_high": _percent(high),
     }

@@ -232,6 +232,6 @@ def _trained_on(content: Mapping[str, Any], folder: Path, system_id: str) -> tup
     """Return ``trained_on`` of a folder's system, which ``run.json`` identifies by its id in the suite."""
     systems: Mapping[str, Any] = content.get("systems") or {}
     only = next(iter(systems)) if len(systems) == 1 else None
-    system_name = system_id or read_object(folder / RUN_FILE).get("system_id", only)
+    system_name: Any = system_id or read_object(folder / RUN_FILE).get("system_id", only)
     settings = systems.get(system_name) or {}
     return tuple(str(name) for name in settings.get("trained_on", ()))

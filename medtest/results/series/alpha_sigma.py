@@ -99,7 +99,7 @@ def alpha_sigma_table(
     """Return (α,σ) for every data set (and all together), relation, score and reference, with :data:`COLUMNS`.
 
     ``unchanged`` and relations in published mode (whose scales differ between seeds) are excluded; measured properties
-    are in :mod:`medtest.results.series.measured`.
+    are in :func:`medtest.results.series.series_records.measured_rows`.
 
     Args:
         records: Records of one system.

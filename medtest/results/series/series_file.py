@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from medtest.core.files import BOMS
@@ -52,14 +53,7 @@ def read_series_file(path: Path, *, lower_is_better: bool = False) -> SeriesSet:
         lines = [(number, line) for number, line in enumerate(_LINE.split(text), start=1) if line.strip()]
         content_lines = [(number, line) for number, line in lines if not line.lstrip().startswith("#")]
         curves = _read_published(reading, content_lines, title=path.stem)
-    return SeriesSet(
-        title=curves.title,
-        quality=curves.quality,
-        scale=curves.scale,
-        series=curves.series,
-        lower_is_better=lower_is_better,
-        notes=tuple(reading.notes),
-    )
+    return replace(curves, lower_is_better=lower_is_better, notes=tuple(reading.notes))
 
 
 def _text(path: Path, reading: SeriesReading, most: int) -> str:
