@@ -99,8 +99,8 @@ class RunEvidence:
             yield "ERROR", f"{counts.source_errors:,} source cases ended in an error; their follow-ups are not judged."
         if self.material.partial:
             yield "Partial", self.material.partial
-        if tables.excluded is not None:
-            yield "Excluded", tables.excluded.words
+        if tables.excluded_words:
+            yield "Excluded", tables.excluded_words
         yield from (("Warning", notice) for notice in tables.notices)
         if words := gate_log.lost(self.material.folder):
             yield "Warning", words

@@ -47,10 +47,10 @@ def _one_view(materials: Sequence[Material]) -> RenderableType:
     table.add_column("relation", no_wrap=True)
     for material in materials:
         table.add_column(Text(material.system), justify="right", no_wrap=True)
-    names = dict.fromkeys(name for material in materials for name in material.rates.plain_relations)
+    names = dict.fromkeys(name for material in materials for name in material.rates.changing)
     present = {name for material in materials for name in material.rates.relations}
     sums = [name for name in SUMS if name in present]
-    for name in [*(name for name in names if name != UNCHANGED), *sums, *({UNCHANGED} & present)]:
+    for name in [*names, *sums, *({UNCHANGED} & present)]:
         if name in sums[:1] or name == UNCHANGED:
             table.add_section()
         style = "bold" if name in SUMS else ""

@@ -22,7 +22,7 @@ from medtest.results.published.paper import Paper, paper_of
 from medtest.results.rates import curves, efr, factors, images, pivot, slices
 from medtest.results.rates.reliance import reliance_table
 from medtest.results.records.counts import Counts, counts_of
-from medtest.results.records.exclusion import Excluded, leave_out
+from medtest.results.records.exclusion import leave_out
 from medtest.results.records.judged import make_columns
 from medtest.results.records.records_io import Records
 from medtest.results.records.rejudging import rejudged_records
@@ -95,6 +95,7 @@ class Tables:
         shown: Records of the follow-ups most worth looking at, with their sources, for the report's browser.
         paper: Tables of the MedTest report, if the suite repeats its study.
         excluded: Follow-ups that people judged unfit, if the suite excludes them.
+        excluded_words: Sentence on them; "" if the suite excludes none.
         reliance: Rates of controls; empty without any.
         attacks: Tables on attacks, if the suite has relations that need a system.
         searched: Tables and pictures of searches.
@@ -122,7 +123,8 @@ class Tables:
     gates: tuple[gates.GateResult, ...] = field(default=())
     warnings: tuple[str, ...] = ()
     paper: Paper | None = None
-    excluded: Excluded | None = None
+    excluded: pd.DataFrame | None = None
+    excluded_words: str = ""
     attacks: AttackTables = field(default_factory=AttackTables)
     searched: SearchTables = field(default_factory=SearchTables)
     own: TaskResults = field(default_factory=TaskResults)
@@ -156,7 +158,7 @@ class Tables:
             "seeds.csv": self.seeds,
             "reliance.csv": self.reliance,
             **(self.paper.frames() if self.paper is not None else {}),
-            **({"excluded.csv": self.excluded.table} if self.excluded is not None else {}),
+            **({"excluded.csv": self.excluded} if self.excluded is not None else {}),
             **self.attacks.named,
             **self.searched.named,
             **self.own.frames(),
@@ -238,9 +240,9 @@ def tables_of(
         files: Folder of the run and the one shared by all runs; None if the records have no folder.
     """
     counts = counts_of(records)
-    excluded = None
+    excluded, excluded_words = None, ""
     if wanted.exclude is not None:
-        records, excluded = leave_out(records, wanted.exclude)
+        records, excluded, excluded_words = leave_out(records, wanted.exclude)
     primary, selected = wanted.primary, wanted.criteria
     order = list(wanted.relations)
     reliance = reliance_table(records, wanted)
@@ -289,6 +291,7 @@ def tables_of(
             rates, system=system, seeds=counts.seeds, relations=wanted.relations, thresholds=selected.thresholds
         ),
         excluded=excluded,
+        excluded_words=excluded_words,
         attacks=attack_tables(records, place, relations=wanted.relations, task=wanted.task, primary=primary),
         searched=search_tables(records, order, primary),
         own=wanted.task.tables.results(

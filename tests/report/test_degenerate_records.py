@@ -41,7 +41,7 @@ from medtest.readers.meaning import NEEDS, unread_of
 from medtest.report.console import efr_view, gates_view, one_line
 from medtest.report.mlflow.headline import headline_of
 from medtest.report.mlflow.metrics import metrics, tags
-from medtest.report.pages.before_after import Page, before_after_html
+from medtest.report.pages.before_after import before_after_html
 from medtest.report.pages.comparison import write_comparison
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import report_html
@@ -280,8 +280,7 @@ def compare_sides(records: Records, other: Records, task: Task) -> None:
     before_after_words.slides_table(table)
     before_after_words.markdown(table, title="x")
     headline(table)
-    page = Page(network="n", family="pranet", suite="s", table=table, training={}, unpaired=unpaired)
-    before_after_html(page)
+    before_after_html(network="n", family="pranet", suite="s", table=table, training={}, unpaired=unpaired)
 
 
 def check(kind: str, cuts: list[str], steps: list[tuple[str, str]], *, pages: bool) -> None:

@@ -161,7 +161,7 @@ def make(out: Path) -> pd.DataFrame:
     Raises:
         OutputProblem: Records are missing, or the folder cannot be written.
     """
-    from medtest.report.pages.before_after import Page, before_after_html
+    from medtest.report.pages.before_after import before_after_html
     from medtest.results.before_after import change as before_after
     from medtest.results.before_after import words as before_after_words
     from medtest.results.records.exclusion import leave_out
@@ -180,12 +180,12 @@ def make(out: Path) -> pd.DataFrame:
     left_out = ""
     if suite_info.exclude is not None:
         parted = [leave_out(records_of_run, suite_info.exclude) for records_of_run in records]
-        records, left_out = [judged for judged, _ in parted], parted[1][1].words
+        records, left_out = [judged for judged, _, _ in parted], parted[1][2]
     table, unpaired = before_after.compare(
         *records, task=suite_info.task, order=list(facts["relations"]), family=str(facts["family"])
     )
     training = read_object(out / "training.json")
-    page = Page(
+    page = before_after_html(
         network=str(facts["network"]),
         family=str(facts["family"]),
         suite=str(facts["suite"]),
@@ -203,7 +203,7 @@ def make(out: Path) -> pd.DataFrame:
     _write(out / LONG, table.to_csv(index=False))
     _write(out / WIDE, before_after_words.slides_table(table).to_csv(index=False))
     _write(out / WORDS, before_after_words.markdown(table, title=f"{facts['network']} under {facts['suite']}"))
-    _write(out / PAGE, before_after_html(page))
+    _write(out / PAGE, page)
     return table
 
 

@@ -62,9 +62,8 @@ class EfrRows:
         """
         rows = [
             (name, row)
-            for name in self.plain_relations
-            if name != UNCHANGED
-            and (row := self.get(relation=name, **criterion)) is not None
+            for name in self.changing
+            if (row := self.get(relation=name, **criterion)) is not None
             and int(row["violations"])
             and int(row["cases"]) >= least
             and eligible(name)
@@ -72,10 +71,14 @@ class EfrRows:
         return max(rows, key=lambda pair: float(pair[1]["efr_percent"]), default=None)
 
     @property
+    def changing(self) -> list[str]:
+        """The suite's relations by group, without ``unchanged``."""
+        return [name for name in self.relations if name not in SUMS and name != UNCHANGED]
+
+    @property
     def plain_relations(self) -> list[str]:
         """The suite's relations by group, ``unchanged`` last."""
-        names = [name for name in self.relations if name not in SUMS and name != UNCHANGED]
-        return names + [name for name in self.relations if name == UNCHANGED]
+        return [*self.changing, *(name for name in self.relations if name == UNCHANGED)]
 
 
 def rows_of(table: pd.DataFrame, **keys: object) -> list[dict[Any, Any]]:

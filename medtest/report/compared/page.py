@@ -156,8 +156,8 @@ def _shown(pair: ComparedPair, drawn: ChangedStrips, budget: int) -> dict[str, A
         "conclusions": conclusions(pair.relations, clusters, pair.other.wanted.task.tables.measures),
         "forest": _forest(pair),
         "cells": _cells(pair),
-        "changed": [_changed(pair, kind, drawn) for kind in KINDS],
-        "notes": list(drawn.notes),
+        "changed": [_changed(pair, kind, drawn[0]) for kind in KINDS],
+        "notes": list(drawn[1]),
         "unlike": list(pair.unlike),
     }
 
@@ -273,10 +273,10 @@ def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
     }
 
 
-def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, Any]:
+def _changed(pair: ComparedPair, kind: str, drawn: Mapping[tuple[int, str], SampleStrip]) -> dict[str, Any]:
     rows = rows_of(pair.changed, change=kind)
     floor = sum(row["relation"] == UNCHANGED for row in rows)
-    shown = {address for _, address in drawn.strips}
+    shown = {address for _, address in drawn}
     listed = [
         {
             "address": str(row["address"]),
@@ -305,7 +305,7 @@ def _changed(pair: ComparedPair, kind: str, drawn: ChangedStrips) -> dict[str, A
                 "pictures": [
                     _picture(pair.names[number], strip)
                     for number in (0, 1)
-                    if (strip := drawn.strips.get((number, str(row["address"])))) is not None
+                    if (strip := drawn.get((number, str(row["address"])))) is not None
                 ],
             }
             for row in rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,17 +18,8 @@ Compose: TypeAlias = Callable[[str, Sequence[str]], tuple[Suite, Invocation]]
 _DROPPED = ("limit", "only", "plan", "fresh", "gates", "junit", "summary", "track", "tracking", "reference")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangedStrips:
-    """Strips by run and address.
-
-    Attributes:
-        strips: Strips by run number (0 is the base run) and address.
-        notes: Reasons for missing strips, one line each.
-    """
-
-    strips: Mapping[tuple[int, str], SampleStrip] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+ChangedStrips: TypeAlias = tuple[Mapping[tuple[int, str], SampleStrip], Sequence[str]]
+"""Strips by run number (0 is the base run) and address, and the reasons for missing strips, one line each."""
 
 
 def changed_strips(
@@ -52,7 +43,7 @@ def changed_strips(
         The available strips; none if a run keeps images out of reports.
     """
     if any(material.wanted.images == "none" for material in materials):
-        return ChangedStrips(notes=("The privacy settings of a run keep images out of reports.",))
+        return {}, ["The privacy settings of a run keep images out of reports."]
     by_case: dict[tuple[int, str], SampleStrip] = {}
     notes: list[str] = []
     for number, material in enumerate(materials):
@@ -62,7 +53,7 @@ def changed_strips(
         if compose is not None and missing:
             drawn = _drawn_again(material, missing, folder / str(number), tuple(typed), notes, compose)
             by_case |= {(number, address): strip for address, strip in drawn}
-    return ChangedStrips(strips=by_case, notes=tuple(dict.fromkeys(notes)))
+    return by_case, list(dict.fromkeys(notes))
 
 
 def _drawn_again(

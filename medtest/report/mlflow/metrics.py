@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from medtest.core import __version__
-from medtest.core.cases import UNCHANGED
 from medtest.core.deferred import pd
 from medtest.core.files.written import written_in
 from medtest.core.oracles import criteria
@@ -47,9 +46,7 @@ def _curves(material: Material) -> dict[str, dict[int, float]]:
     """Return the rate of each relation by severity."""
     rates = material.rates
     curves: dict[str, dict[int, float]] = {}
-    for name in rates.plain_relations:
-        if name == UNCHANGED:
-            continue
+    for name in rates.changing:
         rows = {level: material.row(name, severity=level) for level in rates.severities}
         curve = {
             int(level): float(row["efr_percent"]) for level, row in rows.items() if row is not None and row["cases"]

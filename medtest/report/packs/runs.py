@@ -6,20 +6,19 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from medtest.core import __version__
 from medtest.core.errors import UserMistakes
 from medtest.core.files import file_sha256
 from medtest.core.files.written import written_in
 from medtest.core.plugins import parts
 from medtest.core.records import PICTURES
-from medtest.report.packs.contents import FORMAT, HEAD, LOCK, PackHead, RunFacts, packed_files
+from medtest.report.packs.contents import RunFacts, packed_files
 from medtest.report.packs.findings import listed
-from medtest.report.packs.locks import lock_text
-from medtest.report.packs.suites import Packed, check_images
-from medtest.report.packs.writing import check_target, write_pack
+from medtest.report.packs.suites import Packed, check_images, sealed_pack
+from medtest.report.packs.writing import check_target
 from medtest.report.pages.comparison import REPORT
 from medtest.report.pages.material import INSIDE, SAMPLES, read_run
 from medtest.report.views import remake, views_of
@@ -103,16 +102,14 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
                 _link(Path(scratch) / "made" / own / name, stage / own / name)
         run = read_run(folder)
         versions = lock_of(info.origin for info in parts("tables").values())
-        (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
-        head = PackHead(
-            format=FORMAT,
+        packed = sealed_pack(
+            stage,
+            to,
+            versions,
             kind="run",
-            medtest=__version__,
             suite=str(run.get("suite", folder.parent.parent.name)),
             suite_version=str(run.get("suite_version", "")),
             privacy=privacy.stated(),
-            versions=versions,
-            files=packed_files(stage),
             of_run=RunFacts(
                 folder=own,
                 system=str(run.get("system", folder.parent.name)),
@@ -121,10 +118,8 @@ def pack_run(folder: Path, to: Path, *, images: bool | None = None) -> Packed:
                 lacking=lacking,
             ),
         )
-        (stage / HEAD).write_text(head.text(), encoding="utf-8")
-        sha256, size = write_pack(stage, to)
     notices = [*_notices(privacy, shown=shown), *_about_tables(lacking, _changed_tables(folder, hashes))]
-    return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices))
+    return replace(packed, notices=tuple(notices))
 
 
 def privacy_of(folder: Path) -> Privacy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -106,31 +106,47 @@ def pack_suite(
             notices += _about_pixels(suite, writer, runs)
         parts = parts_of(suite)
         versions = lock_of(part.origin for part in parts.values() if part.origin != "medtest")
-        (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
         (stage / SEEDS).write_text(list_text(seeds, SeedLine), encoding="utf-8")
         (stage / FOLLOW_UPS).write_text(list_text(cases, CaseLine), encoding="utf-8")
-        head = PackHead(
-            format=FORMAT,
+        facts = SuiteFacts(
+            parts=parts,
+            systems=dict(systems_covered(suite, surveyor)),
+            limit=invocation.limit,
+            left_out=surveyor.crafted(),
+            hashed=surveyor.hashed,
+            needs_data=needs_data(suite),
+            runs_from_data=runs,
+        )
+        packed = sealed_pack(
+            stage,
+            to,
+            versions,
             kind="suite",
-            medtest=__version__,
             suite=suite.name,
             suite_version=suite.version,
             privacy=suite.privacy.stated(),
-            versions=versions,
-            files=packed_files(stage),
-            of_suite=SuiteFacts(
-                parts=parts,
-                systems=dict(systems_covered(suite, surveyor)),
-                limit=invocation.limit,
-                left_out=surveyor.crafted(),
-                hashed=surveyor.hashed,
-                needs_data=needs_data(suite),
-                runs_from_data=runs,
-            ),
+            of_suite=facts,
         )
-        (stage / HEAD).write_text(head.text(), encoding="utf-8")
-        sha256, size = write_pack(stage, to)
-    return Packed(file=to, sha256=sha256, bytes=size, head=head, notices=tuple(notices)), seeds, cases
+    return replace(packed, notices=tuple(notices)), seeds, cases
+
+
+def sealed_pack(stage: Path, to: Path, versions: Mapping[str, str], **facts: Any) -> Packed:
+    """Write the lock and the head of a pack into its folder, and all of it into a ZIP file.
+
+    Args:
+        stage: Folder of the pack's files.
+        to: The ZIP file.
+        versions: Versions that figures may depend on.
+        facts: Further fields of :class:`~medtest.report.packs.contents.PackHead`.
+
+    Raises:
+        OutputProblem: The file cannot be written.
+    """
+    (stage / LOCK).write_text(lock_text(versions), encoding="utf-8")
+    head = PackHead(format=FORMAT, medtest=__version__, versions=versions, files=packed_files(stage), **facts)
+    (stage / HEAD).write_text(head.text(), encoding="utf-8")
+    sha256, size = write_pack(stage, to)
+    return Packed(file=to, sha256=sha256, bytes=size, head=head)
 
 
 def suite_text(suite: Suite) -> str:

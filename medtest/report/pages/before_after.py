@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from medtest.core import __version__
@@ -23,11 +22,22 @@ if TYPE_CHECKING:
 _SUMS = (before_after.RELATIONS, AVERAGE)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Page:
-    """Content of the page.
+def before_after_html(
+    *,
+    network: str,
+    family: str,
+    suite: str,
+    table: pd.DataFrame,
+    training: Mapping[str, Any],
+    command: str = "",
+    links: Sequence[tuple[str, str]] = (),
+    phantom: bool = False,
+    unpaired: int = 0,
+    excluded: str = "",
+) -> str:
+    """Return the HTML page.
 
-    Attributes:
+    Args:
         network: Name of the network.
         family: Its family, for the published figures.
         suite: Name and version of the suite.
@@ -39,41 +49,25 @@ class Page:
         unpaired: Number of cases left out because only one side answered.
         excluded: Follow-ups that raters judged unfit, as a sentence; "" if the suite excludes none.
     """
-
-    network: str
-    family: str
-    suite: str
-    table: pd.DataFrame
-    training: Mapping[str, Any] = field(default_factory=dict)
-    command: str = ""
-    links: Sequence[tuple[str, str]] = ()
-    phantom: bool = False
-    unpaired: int = 0
-    excluded: str = ""
-
-
-def before_after_html(page: Page) -> str:
-    """Return the HTML page."""
-    table = page.table
     return render(
         "before_after.html.j2",
         {
-            "network": page.network,
-            "suite": page.suite,
-            "phantom": page.phantom,
-            "trained": _trained(page.training),
+            "network": network,
+            "suite": suite,
+            "phantom": phantom,
+            "trained": _trained(training),
             "cards": _cards(table),
             "forest": _forest(table),
             "leading": ("mean Dice" if before_after.headline(table) == "dice" else _leading(table).lower()),
             "unit": _unit(table),
-            "unpaired": page.unpaired,
-            "excluded": page.excluded,
-            "parts": [_part(table, dataset, page.family) for dataset in dict.fromkeys(table["dataset"])],
-            "facts": _facts(page.training),
-            "history": _history(page.training),
-            "history_score": _score(_watched(page.training)),
-            "command": page.command,
-            "links": list(page.links),
+            "unpaired": unpaired,
+            "excluded": excluded,
+            "parts": [_part(table, dataset, family) for dataset in dict.fromkeys(table["dataset"])],
+            "facts": _facts(training),
+            "history": _history(training),
+            "history_score": _score(_watched(training)),
+            "command": command,
+            "links": list(links),
             "medtest": __version__,
         },
     )

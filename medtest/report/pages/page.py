@@ -137,7 +137,7 @@ def report_page(material: Material) -> dict[str, Any]:
         "least_judged": material.wanted.task.report.least_judged,
         "simulated": simulated_words(material),
         "partial": material.partial,
-        "excluded": "" if tables.excluded is None else tables.excluded.words,
+        "excluded": tables.excluded_words,
         "view": view_words(material),
         "asked": material.asked is not None,
         "series": suite.series,
@@ -199,7 +199,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     sources = material.tables.own.sources(material.tables.seeds, suite.trained_on)
     seeds = ", ".join(f"{pivot.marked(name, suite.trained_on)} {count:,}" for name, count in counts.seeds.items())
     total = f"{sum(counts.seeds.values()):,}: " if len(counts.seeds) > 1 else ""
-    relations = ", ".join(name for name in rates.plain_relations if name != UNCHANGED)
+    relations = ", ".join(rates.changing)
     levels = ", ".join(level for level in rates.severities if level != "0")
     versions: Mapping[str, Any] = run.get("versions") or {}
     facts = [
@@ -330,7 +330,7 @@ def _heats(material: Material, *, brief: bool) -> list[dict[str, Any]]:
 
 def _same(rates: EfrRows, first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Return True if two columns count the same cases for every relation; ``unchanged`` has no severity."""
-    names = [*(name for name in rates.plain_relations if name != UNCHANGED), efr.OVERALL]
+    names = [*rates.changing, efr.OVERALL]
     pairs = [(rates.get(relation=name, **first), rates.get(relation=name, **second)) for name in names]
     columns = ("generated", "cases", "violations")
     return all(a is not None and b is not None and all(a[n] == b[n] for n in columns) for a, b in pairs)

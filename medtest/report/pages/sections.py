@@ -57,9 +57,7 @@ def severity(material: Material) -> dict[str, Any]:
     score = curve_words(curve_score(material), material.wanted.curve_against)
     means = _mean_rows(material)
     panels = []
-    for name in rates.plain_relations:
-        if name == UNCHANGED:
-            continue
+    for name in rates.changing:
         rows = means.loc[((means["relation"] == name) & (means["severity"] > 0)).to_numpy(dtype=bool)]
         points = _levels(rows)
         if len(points) < 2:
@@ -312,8 +310,8 @@ def _own(rates: EfrRows, relation: str, keys: Mapping[str, Any]) -> str:
 def comparison_heats(materials: Sequence[Material]) -> list[dict[str, Any]]:
     """Return heat maps of relations by systems: all severities and, if there are several, the highest one."""
     rates, primary = [material.rates for material in materials], criterion_keys(materials[0])
-    names = list(dict.fromkeys(name for rate in rates for name in rate.plain_relations))
-    names = [name for name in names if name != UNCHANGED] + [name for name in names if name == UNCHANGED]
+    names = list(dict.fromkeys(name for rate in rates for name in rate.changing))
+    names += [UNCHANGED] if any(UNCHANGED in rate.relations for rate in rates) else []
     groups = {name: group for rate in rates for name, group in rate.groups.items()}
     systems = [material.system for material in materials]
     last = sorted({level for rate in rates for level in rate.severities if level != "0"}, key=int)

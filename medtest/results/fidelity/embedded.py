@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +58,8 @@ class EmbeddedRun:
     def __post_init__(self) -> None:
         self._kept: dict[tuple[str, bool], KeptFeatures] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file that holds the features."""
         self.store.close()
 
     def without_names(self) -> EmbeddedRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,8 @@ def picture_tables(
             notices = ["the run keeps no pictures, so figures of pictures are missing"]
         else:
             try:
-                with embedded_run(
-                    cases, settings, folder=folder, shared=shared or folder, progress=progress
-                ) as embedded:
+                run = embedded_run(cases, settings, folder=folder, shared=shared or folder, progress=progress)
+                with closing(run) as embedded:
                     frames = _frames(cases, settings, embedded.without_names() if hashed else embedded)
                     return PictureTables(frames=frames, notices=tuple(embedded.notices))
             except MedtestError as error:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import UNCHANGED
 from medtest.core.deferred import pd
-from medtest.core.oracles.criteria import compared_columns
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import Axes, axes, with_all
 from medtest.results.cube.intervals import percentile_interval
@@ -48,9 +47,7 @@ def severity_table(
     sums_of: list[tuple[dict[str, str], _Sums]] = []
     for reference in against:
         for score in scores:
-            name, origin = compared_columns(score, reference)
-            scores_after = records.floats(name)
-            scores_before = np.ones_like(scores_after) if origin is None else records.floats(origin)
+            scores_before, scores_after = records.compared(score, reference)
             scored = ~np.isnan(scores_after) & ~np.isnan(scores_before)
             if scored.any():
                 sums = _Sums.of(cells.take(scored), scores_after[scored], scores_before[scored], scale[scored])

@@ -253,8 +253,6 @@ class CaseLosses:
 
 def _losses(records: Records, score: str, against: str) -> tuple[Floats, Floats, Floats]:
     """Return a score before and after, and its relative decrease."""
-    name, origin = criteria.compared_columns(score, against)
-    after = records.floats(name)
-    before = np.ones_like(after) if origin is None else records.floats(origin)
+    before, after = records.compared(score, against)
     with np.errstate(invalid="ignore", divide="ignore"):
         return before, after, (before - after) / before

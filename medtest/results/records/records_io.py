@@ -18,6 +18,7 @@ from medtest.core.cases import CONTROLS, SOURCE, Classes
 from medtest.core.deferred import pd
 from medtest.core.errors import OutputProblem
 from medtest.core.files import read_object
+from medtest.core.oracles.criteria import compared_columns
 from medtest.core.records import KEY_COLUMNS, REVISION, VISIBILITY_COLUMNS
 from medtest.results.records.revisions import check_revisions
 from medtest.runner.records.case_set import CaseSet
@@ -277,6 +278,15 @@ class Records:
         if name not in self.followups.columns:
             return np.full(len(self.followups), np.nan)
         return self.followups[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def compared(self, score: str, against: str) -> tuple[Floats, Floats]:
+        """Return a score on the sources of the follow-ups and on the follow-ups, float64 each, under a reference.
+
+        Compared with the source's own answer, that of the source is 1.
+        """
+        name, origin = compared_columns(score, against)
+        after = self.floats(name)
+        return np.ones_like(after) if origin is None else self.floats(origin), after
 
     def texts(self, name: str) -> NDArray[np.object_]:
         """Return a text column of the follow-ups, "" if empty."""

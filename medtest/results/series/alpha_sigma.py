@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from medtest.core.cases import UNCHANGED
 from medtest.core.deferred import pd
-from medtest.core.oracles.criteria import compared_columns
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes, axes
 from medtest.results.cube.intervals import percentile_interval
@@ -118,9 +117,7 @@ def alpha_sigma_table(
     rows_of = [np.flatnonzero((cells.relation == number) & leveled) for number in range(len(cells.relations))]
     for reference in against:
         for score in scores:
-            name, origin = compared_columns(score, reference)
-            scores_after = records.floats(name)
-            scores_before = np.ones_like(scores_after) if origin is None else records.floats(origin)
+            scores_before, scores_after = records.compared(score, reference)
             if np.isnan(scores_after).all() or np.isnan(scores_before).all():
                 continue
             for number, relation in enumerate(cells.relations):

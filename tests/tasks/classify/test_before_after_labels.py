@@ -11,7 +11,7 @@ from records_maker import make_records
 
 from medtest.core.errors import OutputProblem
 from medtest.core.tasks.base import task_of
-from medtest.report.pages.before_after import Page, before_after_html
+from medtest.report.pages.before_after import before_after_html
 from medtest.results.before_after import change as before_after
 from medtest.results.before_after import words as before_after_words
 from medtest.results.before_after.change import compare
@@ -113,8 +113,7 @@ def test_published_figures_and_the_page():
         row(table, "white_balance", "kappa").published_before
     )
     training = {"history": [{"step": 1, "accuracy_clean": 0.9, "accuracy_perturbed": 0.7}], "kept_step": 1}
-    page = Page(network="agdn", family="agdn", suite="wce 1", table=table, training=training, phantom=True)
-    html = before_after_html(page)
+    html = before_after_html(network="agdn", family="agdn", suite="wce 1", table=table, training=training, phantom=True)
     for words in ("Accuracy, points gained", "Differences of accuracy in points", "accuracy, clean", "0.761", "Cohen"):
         assert words in html, words
     assert "Dice" not in html and "Phantoms" in html and unpaired == 0
