@@ -10,7 +10,7 @@ from medtest.core.deferred import pd
 from medtest.report.attacks.curves import epsilon_panels, smallest_panels
 from medtest.report.attacks.published import published
 from medtest.report.charts.heat import WARN, percent, rows_of
-from medtest.report.pages.words import score_words
+from medtest.report.pages.words import number_words, score_words
 from medtest.results.attacks.checking.found import FAILS, MISLEADING, NOT_CHECKED, OK, TITLES, TOO_KIND
 from medtest.results.attacks.settings import FLOOR, NATURAL, NOISE
 from medtest.results.cube.axes import ALL
@@ -74,7 +74,7 @@ def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
         "accuracy": _parted(row, "accuracy"),
         "fooling": _parted(row, "fooling"),
         "auroc": _parted(row, "auroc", decimals=True),
-        "ssim": number(row["ssim"], 3),
+        "ssim": number_words(row["ssim"], ".3f"),
         "out": f"{row['errors']:,} / {row['skipped']:,}",
         "warn": f" {WARN}" if failed else "",
         "failed": f"fails: {'; '.join(failed)}" if failed else "",
@@ -83,12 +83,7 @@ def _setting(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def share(value: Any) -> str:
     """Return a fraction in percent, "" for None or NaN."""
-    return "" if value is None or value != value else percent(100 * float(value))
-
-
-def number(value: Any, digits: int) -> str:
-    """Return a number with the given decimals, "" for None or NaN."""
-    return "" if value is None or value != value else f"{float(value):.{digits}f}"
+    return percent(None if value is None else 100 * float(value))
 
 
 def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tuple[str, str]:
@@ -100,7 +95,7 @@ def _parted(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> tup
 def ranged(row: Mapping[Any, Any], name: str, *, decimals: bool = False) -> str:
     """Return a fraction of a row in percent (or with three decimals), followed by its interval in brackets."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    value_words = number(value, 3) if decimals else share(value)
+    value_words = number_words(value, ".3f") if decimals else share(value)
     if not value_words or low != low or low is None:
         return value_words
     ends = f"{low:.3f} to {high:.3f}" if decimals else f"{100 * low:.0f} to {100 * high:.0f}"
@@ -149,17 +144,14 @@ def _smallest(table: pd.DataFrame | None) -> list[dict[str, Any]]:
             "severity": row["severity"],
             "flipped": f"{row['flipped']:,} of {row['cases']:,}",
             "bound": f"{row['bound']:g}",
-            "median": _levels(row["median"]) or f"above {row['bound']:g}",
-            "range": f"{_levels(row['median_low']) or '–'} to {_levels(row['median_high']) or 'beyond'}"
+            "median": number_words(row["median"], ".3g") or f"above {row['bound']:g}",
+            "range": f"{number_words(row['median_low'], '.3g') or '–'} to "
+            f"{number_words(row['median_high'], '.3g') or 'beyond'}"
             if row["clusters"] > 1
             else "–",
         }
         for row in rows
     ]
-
-
-def _levels(value: Any) -> str:
-    return "" if value is None or value != value else f"{float(value):.3g}"
 
 
 def _at_ssim(table: pd.DataFrame | None) -> dict[str, Any] | None:

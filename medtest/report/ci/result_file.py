@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.core import __version__
-from medtest.report.ci.cells import (
-    Row,
-    cell_rows,
-    overall_row,
-    rate_rows,
-    relation_rows,
-    standing,
-)
+from medtest.report.ci.cells import Row, cell_rows, overall_row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
 from medtest.results.gating.gates import GateResult, describe

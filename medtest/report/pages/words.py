@@ -244,6 +244,12 @@ def with_interval(row: Mapping[Any, Any], name: str, *, signed: bool = False) ->
     return f"{value:{form}} ({low:{form}} to {high:{form}})"
 
 
+def number_words(value: Any, form: str) -> str:
+    """Return a number in a format such as ``.3f``, "" if it is missing."""
+    number = _number(value)
+    return "" if number is None else f"{number:{form}}"
+
+
 def p_words(value: Any) -> str:
     """Return a p value with two digits, "" if it is missing."""
     p = _number(value)

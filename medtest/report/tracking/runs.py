@@ -20,18 +20,10 @@ from medtest.report.tracking.artifacts import file_tags, log_inputs, send_files,
 from medtest.report.tracking.child import VALUE_LENGTH, Begun, Child, clean_params, metric_name
 from medtest.report.tracking.making import make_run
 from medtest.report.tracking.points import POINTS, UNKNOWN, as_points, held_points, new_metrics, note
-from medtest.report.tracking.store import (
-    configure,
-    ensure_store,
-    is_remote,
-    named,
-    quiet,
-    without_credentials,
-)
+from medtest.report.tracking.store import configure, ensure_store, is_remote, named, quiet, without_credentials
 from medtest.runner.reporting import signals
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import Metric
 
 T = TypeVar("T")
@@ -68,6 +60,9 @@ class Tracker:
         home: Folder that holds ``mlruns/``.
         uri: Address of the store; None for the choice of :func:`store_uri`.
 
+    Attributes:
+        client: Client of the store, for direct logging during training.
+
     Raises:
         NotTracked: The store cannot be created, upgraded or reached.
     """
@@ -82,13 +77,8 @@ class Tracker:
         with self._problems(), quiet():
             from mlflow import MlflowClient
 
-            self._client = MlflowClient(tracking_uri=self.uri)
-            self._client.search_experiments(max_results=1)
-
-    @property
-    def client(self) -> MlflowClient:
-        """Client of the store, for direct logging during training."""
-        return self._client
+            self.client = MlflowClient(tracking_uri=self.uri)
+            self.client.search_experiments(max_results=1)
 
     def parent(
         self,
@@ -140,10 +130,10 @@ class Tracker:
             except BaseException:
                 with contextlib.suppress(Exception):
                     if run is not None:
-                        self._client.set_terminated(run.info.run_id, status=FAILED)
+                        self.client.set_terminated(run.info.run_id, status=FAILED)
                 raise
             with signals.held():  # As above.
-                self._client.set_terminated(run.info.run_id, status=FINISHED if child.ended_well else FAILED)
+                self.client.set_terminated(run.info.run_id, status=FINISHED if child.ended_well else FAILED)
             if not child.ended_well:
                 parents.failed.add(suite)
             return str(run.info.run_id)
@@ -156,9 +146,9 @@ class Tracker:
         """
         with self._problems(), quiet():
             run_id = parents.runs[suite]
-            run = self._empty.pop(run_id, None) or self._client.get_run(run_id)
+            run = self._empty.pop(run_id, None) or self.client.get_run(run_id)
             points = as_points(metrics)
-            self._log(run_id, metrics=new_metrics(points, held_points(self._client, run, points)), tags=tags)
+            self._log(run_id, metrics=new_metrics(points, held_points(self.client, run, points)), tags=tags)
 
     def attach(self, run_id: str, files: Sequence[tuple[Path, str]]) -> None:
         """Add files to a run.
@@ -169,7 +159,7 @@ class Tracker:
         with self._problems(), quiet():
             for path, place in files:
                 if path.is_file():
-                    self._client.log_artifact(run_id, str(path), place or None)
+                    self.client.log_artifact(run_id, str(path), place or None)
 
     def tag_model(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         """Set tags of a registered model version.
@@ -179,7 +169,7 @@ class Tracker:
         """
         with self._problems(), quiet():
             for key, value in tags.items():
-                self._client.set_model_version_tag(name, version, key, value)
+                self.client.set_model_version_tag(name, version, key, value)
 
     def point_alias(self, name: str, alias: str, version: str) -> None:
         """Point an alias of a registered model to a version.
@@ -188,7 +178,7 @@ class Tracker:
             NotTracked: The registry failed, or denies access.
         """
         with self._problems(), quiet():
-            self._client.set_registered_model_alias(name, alias, version)
+            self.client.set_registered_model_alias(name, alias, version)
 
     def sent(self, suite: str, run_id: str) -> str:
         """Return :attr:`Child.sent` of a run; "" if the store holds no such run or an incomplete one.
@@ -221,7 +211,7 @@ class Tracker:
         with self._problems(), quiet(), signals.held():  # A run cut off here would stay RUNNING.
             for suite, run_id in parents.runs.items():
                 bad = failed or suite in parents.failed
-                self._client.set_terminated(run_id, status=FAILED if bad else FINISHED)
+                self.client.set_terminated(run_id, status=FAILED if bad else FINISHED)
 
     def _experiment(self, suite: str) -> str:
         if suite not in self._experiments:
@@ -231,26 +221,26 @@ class Tracker:
     def _find_experiment(self, suite: str) -> str:
         from mlflow.exceptions import MlflowException
 
-        experiment = self._client.get_experiment_by_name(suite)
+        experiment = self.client.get_experiment_by_name(suite)
         if experiment is not None and experiment.lifecycle_stage == "deleted":
-            self._client.restore_experiment(experiment.experiment_id)
+            self.client.restore_experiment(experiment.experiment_id)
         if experiment is not None:
-            runs_page.offer(self._client, experiment)
+            runs_page.offer(self.client, experiment)
             return str(experiment.experiment_id)
         # A database store would put artifacts into the working directory unless it is given a folder.
         location = None if is_remote(self.uri) else (self.home / STORE / suite).resolve().as_uri()
         try:
             kind = {"mlflow.experimentKind": "custom_model_development"}  # otherwise the UI assumes a chat application
             tags = {**kind, **runs_page.tag()}
-            return str(self._client.create_experiment(suite, artifact_location=location, tags=tags))
+            return str(self.client.create_experiment(suite, artifact_location=location, tags=tags))
         except MlflowException:
-            again = self._client.get_experiment_by_name(suite)  # another process created it meanwhile
+            again = self.client.get_experiment_by_name(suite)  # another process created it meanwhile
             if again is None:
                 raise
             return str(again.experiment_id)
 
     def _make_run(self, experiment: str, name: str, tags: Mapping[str, str], begun: Begun | None) -> Any:
-        run = make_run(self._client, experiment, name, tags, begun)
+        run = make_run(self.client, experiment, name, tags, begun)
         if not run.data.metrics:
             self._empty[str(run.info.run_id)] = run  # a new run is known to be empty
         return run
@@ -259,18 +249,18 @@ class Tracker:
         experiment = self._experiment(suite)
         earlier = self._alive(child.run_id, experiment) if child.run_id is not None else None
         if earlier is not None and _can_continue(earlier, child):
-            self._client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
+            self.client.update_run(earlier.info.run_id, status="RUNNING", name=child.name)
             # Until the last batch arrives, the logged points are unknown.
             self._log(earlier.info.run_id, tags={_PARENT: parent, POINTS: UNKNOWN})
             return earlier
         run = self._make_run(experiment, child.name, {_PARENT: parent}, child.begun)
         if run.data.tags.get(_PARENT) != parent:  # an earlier attempt created it below another parent
-            self._client.set_tag(run.info.run_id, _PARENT, parent)
+            self.client.set_tag(run.info.run_id, _PARENT, parent)
         if (
             earlier is not None and runs_page.SYSTEM in earlier.data.tags
         ):  # it is kept, but loses its row on the runs page
-            self._client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
-            self._client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
+            self.client.set_tag(earlier.info.run_id, "replaced_by", run.info.run_id)
+            self.client.delete_tag(earlier.info.run_id, runs_page.SYSTEM)
         return run
 
     def _alive(self, run_id: str, experiment: str) -> Any:
@@ -278,7 +268,7 @@ class Tracker:
         from mlflow.exceptions import MlflowException, RestException
 
         try:
-            run = self._client.get_run(run_id)
+            run = self.client.get_run(run_id)
         except RestException as error:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
@@ -292,13 +282,13 @@ class Tracker:
     def _write(self, run: Any, child: Child) -> None:
         """Upload files first, then log everything else in one batch, whose last tag marks the run as complete."""
         run_id, existing = run.info.run_id, run.data.params
-        log_inputs(self._client, run, child)
+        log_inputs(self.client, run, child)
         with staged(child, run) as files:
-            send_files(self._client, run, files)
+            send_files(self.client, run, files)
         date = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.info.start_time / 1000))
         params = {key: value for key, value in clean_params(child.params).items() if key not in existing}
         points = as_points(child.metrics)
-        held = held_points(self._client, run, points)
+        held = held_points(self.client, run, points)
         tags = {**child.tags, **file_tags(child, run.data.tags), POINTS: note(points, held)}
         self._log(
             run_id,
@@ -323,9 +313,9 @@ class Tracker:
         labels = [RunTag(key, value[:VALUE_LENGTH]) for key, value in (tags or {}).items()]
         while len(rest) > _MOST_METRICS or len(options) > _MOST_PARAMS or len(labels) > _MOST_TAGS:
             batch = _first(rest, _MOST_METRICS), _first(options, _MOST_PARAMS), _first(labels, _MOST_TAGS)
-            self._client.log_batch(run_id, *batch)
+            self.client.log_batch(run_id, *batch)
             rest, options, labels = rest[len(batch[0]) :], options[len(batch[1]) :], labels[len(batch[2]) :]
-        self._client.log_batch(run_id, rest, options, labels)
+        self.client.log_batch(run_id, rest, options, labels)
 
     @contextlib.contextmanager
     def _problems(self) -> Iterator[None]:

@@ -194,7 +194,7 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
     if records.followups.empty:
         return pd.DataFrame(columns=list(MODEL_COLUMNS))
     cases = _informative(counted_cases(records, primary, place))
-    design = _design(cases, original_score(primary))
+    matrix, terms = _design(cases, original_score(primary))
     violations = int(cases.violated.sum())
     rare = min(violations, len(cases.violated) - violations)
     facts = {
@@ -202,22 +202,19 @@ def factor_model(records: Records, primary: Criterion, place: Axes | None = None
         "violations": violations,
         "clusters": int(np.unique(cases.cluster).size),
     }
-    if design is None or rare < EVENTS_PER_TERM * (design.matrix.shape[1] - 1):
-        terms = 0 if design is None else design.matrix.shape[1] - 1
-        note = f"not fitted: {rare} rarer outcomes for {terms} terms, at least {EVENTS_PER_TERM} each are needed"
-        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
+    if not terms or rare < EVENTS_PER_TERM * len(terms):
+        return _no_model(
+            facts, f"{rare} rarer outcomes for {len(terms)} terms, at least {EVENTS_PER_TERM} each are needed"
+        )
     if facts["clusters"] < FEW_CLUSTERS:  # the variance estimate of so few clusters is far too small
-        note = f"not fitted: {facts['clusters']} clusters, at least {FEW_CLUSTERS} are needed"
-        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": note}], columns=list(MODEL_COLUMNS))
-    return _fit(
-        replace(cases, rows=cases.rows.iloc[:0]), design, facts
-    )  # dropping the rows saves a copy during the fit
+        return _no_model(facts, f"{facts['clusters']} clusters, at least {FEW_CLUSTERS} are needed")
+    # Without the rows, which the fit does not need, a copy is saved.
+    return _fit(replace(cases, rows=cases.rows.iloc[:0]), matrix, terms, facts)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Design:
-    matrix: Floats
-    terms: tuple[tuple[str, str, str], ...]
+def _no_model(facts: dict[str, int], why: str) -> pd.DataFrame:
+    row = {"term": "", "kind": "none", **facts, "note": f"not fitted: {why}"}
+    return pd.DataFrame([row], columns=list(MODEL_COLUMNS))
 
 
 def _informative(cases: FactorCases) -> FactorCases:
@@ -244,7 +241,8 @@ def _standardised(values: Floats) -> tuple[Floats, float] | None:
     return np.where(valid, (values - values[valid].mean()) / spread, 0.0), spread
 
 
-def _design(cases: FactorCases, score: str) -> _Design | None:
+def _design(cases: FactorCases, score: str) -> tuple[Floats, list[tuple[str, str, str]]]:
+    """Return the matrix of the model, whose first column is 1, and the terms of the others; none without a factor."""
     columns: list[Floats] = []
     terms: list[tuple[str, str, str]] = []
     numbers = [(f.name, f.column, f.unit) for f in all_factors(score)] + [("severity", "severity", "level")]
@@ -256,7 +254,7 @@ def _design(cases: FactorCases, score: str) -> _Design | None:
             columns.append(scaled[0])
             terms.append((name, "factor" if name != "severity" else "adjustment", f"{scaled[1]:.4g} {unit}"))
     if not any(kind == "factor" for _, kind, _ in terms):
-        return None
+        return np.ones((len(cases.violated), 1)), []
     for field, codes, texts in (
         ("relation", cases.place.relation, cases.place.relations),
         ("dataset", cases.place.dataset, cases.place.datasets),
@@ -268,7 +266,7 @@ def _design(cases: FactorCases, score: str) -> _Design | None:
             terms.append((f"{field} {texts[number]}", "adjustment", f"against {texts[ordered[0]]}"))
     matrix = np.column_stack([np.ones(len(cases.violated)), *columns])
     columns_kept = _independent(matrix)
-    return _Design(matrix=matrix[:, columns_kept], terms=tuple(terms[index - 1] for index in columns_kept[1:]))
+    return matrix[:, columns_kept], [terms[index - 1] for index in columns_kept[1:]]
 
 
 def _independent(matrix: Floats) -> list[int]:
@@ -286,15 +284,12 @@ def _independent(matrix: Floats) -> list[int]:
     return selected
 
 
-def _fit(cases: FactorCases, design: _Design, facts: dict[str, int]) -> pd.DataFrame:
+def _fit(cases: FactorCases, matrix: Floats, terms: list[tuple[str, str, str]], facts: dict[str, int]) -> pd.DataFrame:
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
-    def refused(why: str) -> pd.DataFrame:
-        return pd.DataFrame([{"term": "", "kind": "none", **facts, "note": why}], columns=list(MODEL_COLUMNS))
-
     violated, family = cases.violated.astype(np.float64), sm.families.Binomial()
-    model = sm.GLM(violated, design.matrix, family=family)
+    model = sm.GLM(violated, matrix, family=family)
     spread_by = {"cov_type": "cluster", "cov_kwds": {"groups": cases.cluster}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -302,7 +297,7 @@ def _fit(cases: FactorCases, design: _Design, facts: dict[str, int]) -> pd.DataF
             start = None
             if len(violated) >= MANY_CASES:
                 step = len(violated) // (MANY_CASES // 2)
-                start = sm.GLM(violated[::step], design.matrix[::step], family=family).fit().params
+                start = sm.GLM(violated[::step], matrix[::step], family=family).fit().params
             if start is None or not np.abs(start).max() < FAR:  # a subset may be separated although all cases are not
                 fitted = model.fit(**spread_by)
                 converged = fitted.converged
@@ -310,11 +305,11 @@ def _fit(cases: FactorCases, design: _Design, facts: dict[str, int]) -> pd.DataF
                 fitted = model.fit(method="newton", start_params=start, max_start_irls=0, disp=0, **spread_by)
                 converged = fitted.mle_retvals["converged"]
         except (PerfectSeparationError, np.linalg.LinAlgError, ValueError) as error:
-            return refused(f"not fitted: {error}")
+            return _no_model(facts, str(error))
     if not converged or not np.isfinite(fitted.bse).all() or np.abs(fitted.params[1:]).max() > FAR:
-        return refused("not fitted: the outcomes are separated by the terms, so that no finite estimate exists")
+        return _no_model(facts, "the outcomes are separated by the terms, so that no finite estimate exists")
     rows = []
-    for index, (name, kind, unit) in enumerate(design.terms, start=1):
+    for index, (name, kind, unit) in enumerate(terms, start=1):
         estimate, spread = float(fitted.params[index]), float(fitted.bse[index])
         rows.append(
             {

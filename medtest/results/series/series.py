@@ -120,6 +120,7 @@ def make_series(
     labels: Sequence[str] = (),
     images: Floats | None = None,
     clusters: NDArray[np.int64] | None = None,
+    seeds: Sequence[str] = (),
     min_step: float = 0.0,
 ) -> Series:
     """Return a curve with ascending, distinct scales: columns are sorted, equal scales averaged.
@@ -131,6 +132,7 @@ def make_series(
         labels: Each scale as written.
         images: N × m.
         clusters: Cluster of each image.
+        seeds: Name of each image.
         min_step: See :func:`groups_of`.
     """
     sigma, quality = np.asarray(scales, dtype=np.float64), np.asarray(qualities, dtype=np.float64)
@@ -147,18 +149,19 @@ def make_series(
         ),
         images=None if images is None else np.stack([images[:, group].mean(1) for group in groups], axis=1),
         clusters=clusters,
+        seeds=tuple(seeds),
     )
 
 
 def merged_series(series: Series, min_step: float) -> Series:
     """Return a curve with neighbouring scales merged if they are closer than ``min_step``."""
-    merged = make_series(
+    return make_series(
         series.name,
         series.scales,
         series.qualities,
         labels=series.labels,
         images=series.images,
         clusters=series.clusters,
+        seeds=series.seeds,
         min_step=min_step,
     )
-    return replace(merged, seeds=series.seeds)

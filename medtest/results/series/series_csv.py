@@ -6,7 +6,6 @@ import csv
 import io
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -150,12 +149,12 @@ class _Measured:
         images = means[np.searchsorted(cells, numbers[:, None] * len(scales) + np.arange(len(scales)))]
         _, clusters = np.unique([self._groups[number] for number in numbers], return_inverse=True)
         clustered = len(complete_images) > 1
-        curve = make_series(
+        return make_series(
             name,
             scales,
             images.mean(0),
             labels=labels,
             images=images if clustered else None,
             clusters=clusters.astype(np.int64) if clustered else None,
+            seeds=complete_images if clustered else (),
         )
-        return replace(curve, seeds=tuple(complete_images)) if clustered else curve

@@ -112,9 +112,10 @@ def _leveled(
         images.mean(0),
         images=images,
         clusters=numbers.astype(np.int64),
+        seeds=[str(seed) for seed in complete.index],
         min_step=min_step,
     )
-    return replace(curve, seeds=tuple(str(seed) for seed in complete.index)) if curve.scales.size > 1 else None
+    return curve if curve.scales.size > 1 else None
 
 
 def _with_source(table: pd.DataFrame, scales: Floats, records: Records, score: str) -> tuple[pd.DataFrame, Floats]:

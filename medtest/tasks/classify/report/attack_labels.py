@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.core.deferred import pd
-from medtest.report.attacks.section import number, ranged, share
+from medtest.report.attacks.section import ranged, share
 from medtest.report.charts.heat import rows_of
+from medtest.report.pages.words import number_words
 from medtest.results.cube.axes import ALL
 
 
@@ -50,7 +51,7 @@ def attack_labels(table: pd.DataFrame) -> list[dict[str, Any]]:
 def _label(row: Mapping[Any, Any] | None) -> dict[str, str]:
     if row is None:
         return {"right": "", "more": ""}
-    auroc = number(row["auroc"], 2)
+    auroc = number_words(row["auroc"], ".2f")
     return {
         "right": ranged(row, "right"),
         "more": f"fooled {share(row['fooling'])}" + (f", AUROC {auroc}" if auroc else ""),
