@@ -30,13 +30,11 @@ class CheckedList:
     """Result of the check of a list of files, or of a frozen plan.
 
     Attributes:
-        path: The list or the plan.
         files: State of every listed file by its name; none for a plan.
         signature: Whether its signature is good, and the result of the check as one line; None if it has none.
         whole: False for a plan whose content does not have the hash that it states.
     """
 
-    path: Path
     files: Mapping[str, FileState] = field(default_factory=dict)
     signature: tuple[bool, str] | None = None
     whole: bool = True
@@ -84,8 +82,8 @@ def check(path: Path, *, signers: Path | None = None) -> CheckedList:
     signed = path.with_name(path.name + SIGNATURE).is_file()
     signature = verify(path, signers) if signed or signers is not None else None
     if path.suffix == ".json":
-        return CheckedList(path=path, whole=is_whole(read_object(path)), signature=signature)
-    return CheckedList(path=path, files=check_list(path), signature=signature)
+        return CheckedList(whole=is_whole(read_object(path)), signature=signature)
+    return CheckedList(files=check_list(path), signature=signature)
 
 
 def check_list(path: Path) -> dict[str, FileState]:

@@ -12,7 +12,7 @@ from medtest.results.attacks.at_ssim import has_targets, ssim_table
 from medtest.results.attacks.checking.checks import Warn, checks_table, reached_settings, warner
 from medtest.results.attacks.checking.found import FAILS, MISLEADING, TITLES, TOO_KIND
 from medtest.results.attacks.rates import attacks_table
-from medtest.results.attacks.settings import Setting, has_attacks, settings_of
+from medtest.results.attacks.settings import has_attacks, settings_of
 from medtest.results.attacks.smallest import smallest_tables
 from medtest.results.cube.axes import Axes
 from medtest.results.records.records_io import Records
@@ -28,12 +28,10 @@ class AttackTables:
     """Tables on attacks of one system; empty if its suite has no attacks.
 
     Attributes:
-        settings: Relations at severities, with their roles.
         named: Tables by file name.
         warn: Function that gives the checks that a relation fails at a severity.
     """
 
-    settings: tuple[Setting, ...] = ()
     named: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     warn: Warn = _none
 
@@ -107,4 +105,4 @@ def attack_tables(
         "smallest_epsilon_curve.csv": curves,
         "efr_at_ssim.csv": ssim_table(records, place, settings, primary),
     }
-    return AttackTables(settings=settings, named=tables, warn=warn)
+    return AttackTables(named=tables, warn=warn)

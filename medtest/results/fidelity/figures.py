@@ -8,8 +8,7 @@ relations are not meaningful. A figure that is not computed with its standard ne
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from medtest.results.fidelity.measures.estimates import Estimate
 from medtest.results.fidelity.measures.frechet import FrechetReference, frechet
 from medtest.results.fidelity.measures.inception_score import SPLITS, fit_temperature, inception_score
 from medtest.results.fidelity.measures.kernel_distance import kernel_distance
-from medtest.results.fidelity.measures.retrieval import DISTRACTORS, Fits, cosine, r_precision
+from medtest.results.fidelity.measures.retrieval import DISTRACTORS, cosine, r_precision
 from medtest.results.fidelity.measures.shares import shares_of
 from medtest.results.fidelity.settings import FigureSettings
 from medtest.results.fidelity.structure import structural
@@ -186,53 +185,34 @@ def _rounded(value: float) -> float:
 # --- R-precision -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Asked:
-    """Pictures of a relation and the captions to retrieve for them.
-
-    Attributes:
-        figure: Name of the figure.
-        net: Name of the encoder.
-        rows: int64 N; the cases.
-        own: int64 N; index of each case's caption.
-        meanings: Meaning of each of M captions.
-        fits: Similarity of pictures and captions.
-        dimension: Length of a feature; None without features.
-    """
-
-    figure: str
-    net: str
-    rows: Integers
-    own: Integers
-    meanings: Sequence[str]
-    fits: Fits
-    dimension: int | None = None
-
-
 def _precision(cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None) -> list[dict[str, Any]]:
     rows = []
     for group in cases.groups:
-        won, against, last = np.full(len(cases), np.nan), np.zeros(len(cases), np.int64), None
+        won, against = np.full(len(cases), np.nan), np.zeros(len(cases), np.int64)
+        encoder: dict[str, Any] = {}
         for relation in cases.relations:
-            query = _asked(cases, settings, embedded, cases.chosen(group, relation))
-            if query is not None:
-                last = query
-                names = [cases.addresses[row] for row in query.rows]
-                won[query.rows], against[query.rows] = r_precision(query.fits, query.own, query.meanings, names)
-        if last is not None:
-            rows += _precision_rows(cases, group, won, against, last, settings)
+            retrieved = _retrieved(cases, settings, embedded, cases.chosen(group, relation))
+            if retrieved is not None:
+                chosen, (won[chosen], against[chosen]), encoder = retrieved
+        if encoder:
+            rows += _precision_rows(cases, group, won, against, encoder, settings)
     return rows
 
 
-def _asked(
+def _retrieved(
     cases: DrawnCases, settings: FigureSettings, embedded: EmbeddedRun | None, chosen: NDArray[np.bool_]
-) -> _Asked | None:
-    """Return the pictures of a relation with the captions to retrieve; None if there are none."""
+) -> tuple[Integers, tuple[Floats, Integers], dict[str, Any]] | None:
+    """Retrieve the captions of the pictures of a relation.
+
+    Returns:
+        The cases, the result of :func:`r_precision` for them, and the columns of a table that name the encoder; None
+        if there are no pictures.
+    """
     captioned = np.arange(len(cases)) if settings.captions == "mutated" else cases.origin
     usable = chosen & cases.drawn & (captioned >= 0)
-    words = settings.words is not None and embedded is not None
-    if words and embedded is not None:
-        usable &= (embedded.rows >= 0) & (cases.texts("prompt")[captioned] != "")
+    encoded = embedded if settings.words is not None else None
+    if encoded is not None:
+        usable &= (encoded.rows >= 0) & (cases.texts("prompt")[captioned] != "")
     else:
         usable &= (cases.texts("scene") != "") & (cases.texts("pool")[captioned] != "")
     rows = np.flatnonzero(usable)
@@ -243,23 +223,17 @@ def _asked(
     distinct = dict.fromkeys(zip(prompts, pools, strict=True))
     number = {pair: n for n, pair in enumerate(distinct)}
     own = np.array([number[pair] for pair in zip(prompts, pools, strict=True)], dtype=np.int64)
+    if encoded is not None:
+        captions = encoded.others([text_name(prompt) for prompt, _ in distinct], net=encoded.words)
+        pictures = encoded.of(rows, net=encoded.words)
+        net, fits = embedder_of(settings.words or {}), cosine(pictures, captions)
+        encoder = {"figure": net.figures.precision, "net": net.name, "dimension": pictures.dimension}
+    else:
+        scenes, tells = ([str(text) for text in cases.texts(name)[rows]] for name in ("scene", "tells"))
+        fits = structural(scenes, tells, [pool for _, pool in distinct])
+        encoder = {"figure": STRUCTURAL, "net": _NO_NET, "dimension": None}
     meanings = [_meaning(pool) or prompt for prompt, pool in distinct]
-    if words and embedded is not None:
-        captions = embedded.others([text_name(prompt) for prompt, _ in distinct], net=embedded.words)
-        pictures = embedded.of(rows, net=embedded.words)
-        net = embedder_of(settings.words or {})
-        return _Asked(
-            figure=net.figures.precision,
-            net=net.name,
-            rows=rows,
-            own=own,
-            meanings=meanings,
-            fits=cosine(pictures, captions),
-            dimension=pictures.dimension,
-        )
-    scenes, tells = ([str(text) for text in cases.texts(name)[rows]] for name in ("scene", "tells"))
-    fits = structural(scenes, tells, [pool for _, pool in distinct])
-    return _Asked(figure=STRUCTURAL, net=_NO_NET, rows=rows, own=own, meanings=meanings, fits=fits)
+    return rows, r_precision(fits, own, meanings, [cases.addresses[row] for row in rows]), encoder
 
 
 def _meaning(pool: str) -> str:
@@ -275,7 +249,7 @@ def _meaning(pool: str) -> str:
 
 
 def _precision_rows(
-    cases: DrawnCases, group: str, won: Floats, against: Integers, query: _Asked, settings: FigureSettings
+    cases: DrawnCases, group: str, won: Floats, against: Integers, encoder: Mapping[str, Any], settings: FigureSettings
 ) -> list[dict[str, Any]]:
     scored = ~np.isnan(won)
     every = [(relation, finding) for relation in cases.relations for finding in cases.findings(relation)]
@@ -291,12 +265,10 @@ def _precision_rows(
                 "dataset": group,
                 "relation": relation,
                 "finding": finding,
-                "figure": query.figure,
+                **encoder,
                 "value": share["percent"],
                 **share,
                 "reference": "",
-                "net": query.net,
-                "dimension": query.dimension,
                 "captions": settings.captions,
                 "distractors": fewest,
                 "note": note,
