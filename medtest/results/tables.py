@@ -31,7 +31,7 @@ from medtest.results.series import alpha_sigma
 from medtest.results.series.series_records import measured_rows
 from medtest.runner.records.case_set import CaseSet
 from medtest.runner.records.spreadsheets import frame_for_csv
-from medtest.suite.model import Criterion, Suite
+from medtest.suite.model import Suite
 
 if TYPE_CHECKING:
     from medtest.readers.base import Readings
@@ -342,16 +342,3 @@ def seeds_table(records: Records) -> pd.DataFrame:
         if str(table[name].dtype) == "category":
             table[name] = table[name].astype(str)
     return table
-
-
-def overall_row(rates: pd.DataFrame, criterion: Criterion) -> pd.Series | None:
-    """Return the row of all cases of all data sets, severities and relations under one criterion, or None."""
-    rows = rates.loc[
-        (
-            (rates["dataset"] == efr.ALL)
-            & (rates["relation"] == efr.OVERALL)
-            & (rates["severity"] == efr.ALL)
-            & efr.of_criterion(rates, criterion)
-        ).to_numpy()
-    ]
-    return None if rows.empty else rows.iloc[0]

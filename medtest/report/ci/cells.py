@@ -44,11 +44,6 @@ def cell_rows(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def overall_row(rows: Sequence[Row]) -> Row | None:
-    """Return the row of all cases except ``unchanged``, or None if nothing was counted."""
-    return next((row for row in rows if _keys(row) == (efr.ALL, efr.OVERALL, efr.ALL)), None)
-
-
 def relation_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the row of each relation over all data sets and severities."""
     return [

@@ -25,7 +25,7 @@ from medtest.core.deferred import pd
 from medtest.core.oracles import criteria
 from medtest.core.records import KEY_COLUMNS, addresses
 from medtest.report.charts.heat import percent
-from medtest.report.ci.cells import Row, cell_rows, gates_of_cells, overall_row, rate_rows
+from medtest.report.ci.cells import Row, cell_rows, gates_of_cells, rate_rows
 from medtest.report.pages.browser.strips import replay_command
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import counted, criterion_words, score_words, violations_of
@@ -73,8 +73,7 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
     Raises:
         OutputProblem: The records cannot be read.
     """
-    rows = rate_rows(material)
-    cells = cell_rows(rows)
+    cells = cell_rows(rate_rows(material))
     results = material.tables.gates
     of_one, others = ({}, list(results)) if cases else gates_of_cells(results, cells)
     name = f"{material.wanted.suite}/{material.system}"
@@ -83,7 +82,7 @@ def write_junit(material: Material, file: IO[bytes], *, cases: bool) -> None:
     suites.append((name, test_cases))
     root = Element("testsuites")
     for number, (title, listed) in enumerate(suites):
-        printed = _account(rows, cells, cases) if listed is test_cases else ""
+        printed = _account(material, [] if cases else cells) if listed is test_cases else ""
         root.append(_suite(material, title, number, listed, printed))
     indent(root, space="")
     ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
@@ -204,12 +203,11 @@ def _rate(row: Row) -> str:
     return f"{percent(row['efr_percent'])} ({row['ci_low']:.1f} to {row['ci_high']:.1f}), {violations_of(row)}"
 
 
-def _account(rows: Iterable[Row], cells: Iterable[Row], cases: bool) -> str:
+def _account(material: Material, cells: Iterable[Row]) -> str:
     """Return the rates as lines, since a passed cell has no text."""
-    listed = list(rows)
-    above = overall_row(listed)
+    above = material.row()
     lines = [f"all relations: {_rate(above)}"] if above is not None else []
-    lines += [] if cases else [f"{_cell_name(row)}: {_rate(row)}" for row in cells]
+    lines += [f"{_cell_name(row)}: {_rate(row)}" for row in cells]
     return "".join(f"{line}\n" for line in lines)
 
 

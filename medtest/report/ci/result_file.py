@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from medtest.core import __version__
-from medtest.report.ci.cells import Row, cell_rows, overall_row, rate_rows, relation_rows, standing
+from medtest.report.ci.cells import Row, cell_rows, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
 from medtest.results.gating.gates import GateResult, describe
@@ -23,7 +23,7 @@ def result_of(material: Material) -> dict[str, Any]:
         material: The system's tables.
     """
     suite, run, rows = material.wanted, material.run, rate_rows(material)
-    overall = overall_row(rows)
+    overall = material.row()
     primary = suite.primary
     return {
         "format": FORMAT,

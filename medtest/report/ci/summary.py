@@ -9,7 +9,7 @@ from medtest.api.redact import visible
 from medtest.core import __version__
 from medtest.core.cases import UNCHANGED
 from medtest.report.charts.heat import beside, interval, percent, unjudged
-from medtest.report.ci.cells import Row, overall_row, rate_rows, relation_rows, standing
+from medtest.report.ci.cells import Row, rate_rows, relation_rows, standing
 from medtest.report.pages.gates import gates
 from medtest.report.pages.material import Material
 from medtest.report.pages.words import (
@@ -46,7 +46,7 @@ def summary_text(material: Material) -> str:
     suite, rows = material.wanted, rate_rows(material)
     lines = [f"## {escaped(suite.suite)} {escaped(suite.version)}: {escaped(material.system)}", ""]
     lines += [f"**{_headline(material)}**", ""]
-    above = overall_row(rows)
+    above = material.row()
     if above is None or not int(above["cases"]):
         lines += ["No case was judged.", ""]
     else:

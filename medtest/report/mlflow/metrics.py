@@ -20,7 +20,7 @@ from medtest.report.tracking.runs_page import GATE, HEADLINE, SUITE
 from medtest.results.gating.gate_log import FILE as GATES
 from medtest.results.rates import efr
 from medtest.results.records.wanted import RUN_FILE
-from medtest.results.tables import FOLDER, overall_row
+from medtest.results.tables import FOLDER
 from medtest.runner.folder import MANIFEST
 from medtest.runner.records.case_set import FILE as CASES
 
@@ -80,14 +80,13 @@ def tags(material: Material, head: Headline) -> dict[str, str]:
         "device": str(material.run.get("device", "")),
         "code_version": __version__,
     }
-    row = overall_row(material.tables.efr, primary)
+    row = material.row()
     simulated = "**Simulated** (not a product): " if material.simulated else ""
     if row is not None and row["cases"]:
-        violations = violations_of({"violations": row["violations"], "cases": row["cases"]})
         run_tags["mlflow.note.content"] = (
             f"{simulated}**{material.system}** under **{suite.suite} {suite.version}**: "
             f"error-finding rate (EFR) {row['efr_percent']:.2f} % ({row['ci_low']:.2f} to {row['ci_high']:.2f}), "
-            f"{violations}, "
+            f"{violations_of(row)}, "
             f"{criteria.criterion_name(primary.score, primary.threshold)} against {primary.against}. Gates: {gates}. "
             "See `report.html` under Artifacts."
         )

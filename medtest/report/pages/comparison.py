@@ -22,13 +22,7 @@ from medtest.report.pages.conclusions import conclusions, rests_on
 from medtest.report.pages.intervals import legend, short_words
 from medtest.report.pages.material import Material
 from medtest.report.pages.page import render
-from medtest.report.pages.words import (
-    cluster_word,
-    criterion_words,
-    model_words,
-    phantom_banner,
-    score_words,
-)
+from medtest.report.pages.words import cluster_word, criterion_words, model_words, phantom_banner, score_words
 from medtest.results.rates.differences import LEVEL, difference_table
 from medtest.results.records.common_cases import Common, common_cases
 from medtest.results.records.records_io import Records

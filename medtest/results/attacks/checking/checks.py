@@ -39,16 +39,7 @@ from medtest.results.attacks.checking.found import (
 )
 from medtest.results.attacks.checking.misleading import misleading
 from medtest.results.attacks.pairs import Difference, PairedCases
-from medtest.results.attacks.settings import (
-    BLACK,
-    GENERATOR,
-    L_INF,
-    NOISE,
-    STRONGEST,
-    TRANSFER,
-    WHITE,
-    Setting,
-)
+from medtest.results.attacks.settings import BLACK, GENERATOR, L_INF, NOISE, STRONGEST, TRANSFER, WHITE, Setting
 from medtest.results.columns import columns_in
 from medtest.results.cube.axes import ALL, Axes
 from medtest.results.records.records_io import Records
