@@ -9,7 +9,7 @@ from medtest.core import __version__
 from medtest.report.charts.heat import percent, rows_of
 from medtest.report.ci.summary import SIGNS, condition_rows, escaped, table_lines
 from medtest.report.compared.pairs import ComparedPair
-from medtest.report.pages.conclusions import points_words
+from medtest.report.pages.conclusions import ends_words, points_words
 from medtest.report.pages.words import counted, criterion_words
 from medtest.results.gating.conditions import newly_lost
 from medtest.results.rates.changed import KINDS
@@ -43,14 +43,13 @@ def comparison_text(pairs: Sequence[ComparedPair]) -> str:
 
 
 def _row(row: dict[Any, Any]) -> list[str]:
-    low, high = row["ci_low"], row["ci_high"]
     bold = "**" if row["name"] == OVERALL else ""
     return [
         f"{bold}{'all relations' if bold else escaped(row['name'])}{bold}",
         percent(row["second_percent"]),
         percent(row["first_percent"]),
         points_words(row["difference"]),
-        "" if low != low else f"{points_words(low)} to {points_words(high)}",
+        ends_words(row),
         f"{row['p_holm']:.2g}",
         f"{row['cases']:,}",
         escaped(row["better"]) if row["better"] else "no difference shown",

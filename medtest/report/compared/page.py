@@ -16,7 +16,7 @@ from medtest.report.ci.comparison import comparison_text
 from medtest.report.compared.pairs import ComparedPair
 from medtest.report.compared.strips import ASKED_AGAIN, ChangedStrips
 from medtest.report.pages.browser.data import BUDGET, browser_of
-from medtest.report.pages.conclusions import conclusions, points_words, rests_on
+from medtest.report.pages.conclusions import conclusions, ends_words, points_words, rests_on
 from medtest.report.pages.intervals import MARKS, legend
 from medtest.report.pages.material import SampleStrip
 from medtest.report.pages.page import render
@@ -211,8 +211,8 @@ def _lost_card(pair: ComparedPair) -> dict[str, str]:
 
 
 def _rate_cards(pair: ComparedPair, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    has_interval = row["ci_low"] == row["ci_low"]
-    interval = f"95 % interval {points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if has_interval else ""
+    ends = ends_words(row)
+    interval = f"95 % interval {ends}" if ends else ""
     sign = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return [
         {"name": pair.names[0], "value": percent(row["second_percent"]), "note": "violations", "sign": ""},
@@ -262,12 +262,11 @@ def _cells(pair: ComparedPair) -> list[dict[str, Any]]:
 def _cell(row: Mapping[Any, Any] | None) -> dict[str, str]:
     if row is None:
         return {"points": "", "rates": "", "interval": "", "style": "", "p": ""}
-    has_interval = row["ci_low"] == row["ci_low"]
     colour = ("bad" if row["difference"] > 0 else "good") if row["better"] else ""
     return {
         "points": points_words(row["difference"]),
         "rates": f"{percent(row['second_percent'])} → {percent(row['first_percent'])}",
-        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if has_interval else "",
+        "interval": ends_words(row),
         "p": f"{row['only_first']} | {row['only_second']}",
         "style": colour,
     }

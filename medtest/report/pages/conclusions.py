@@ -177,17 +177,15 @@ def _on(pair: tuple[str, str], rows: Sequence[Mapping[Any, Any]], *, item: bool)
 
 
 def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item: bool) -> dict[str, Any]:
-    has_interval = row["ci_low"] == row["ci_low"]
-    mark = MARKS.get(str(row["ci_method"]), "") if has_interval and len(methods) > 1 else ""
+    ends = ends_words(row)
+    mark = MARKS.get(str(row["ci_method"]), "") if ends and len(methods) > 1 else ""
     return {
         "name": all_words if row["name"] == OVERALL else _name(row, item=item),
         "sum": row["name"] == OVERALL,
         "first": percent(row["first_percent"]),
         "second": percent(row["second_percent"]),
         "difference": points_words(row["difference"]),
-        "interval": f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}"
-        if has_interval
-        else "\N{EN DASH}",
+        "interval": ends or "\N{EN DASH}",
         "mark": mark,
         "cases": f"{int(row['cases']):,}",
         "only": f"{int(row['only_first']):,} | {int(row['only_second']):,}",
@@ -199,6 +197,12 @@ def _row(row: Mapping[Any, Any], all_words: str, methods: Sequence[str], *, item
 
 def _name(row: Mapping[Any, Any], *, item: bool) -> str:
     return question_words(str(row["name"])) if item else str(row["name"]).replace("_", " ")
+
+
+def ends_words(row: Mapping[Any, Any]) -> str:
+    """Return the ends of a difference's interval, "" without one."""
+    has_interval = row["ci_low"] == row["ci_low"]
+    return f"{points_words(row['ci_low'])} to {points_words(row['ci_high'])}" if has_interval else ""
 
 
 def points_words(value: float) -> str:
