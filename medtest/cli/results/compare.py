@@ -112,7 +112,7 @@ def _composed(suite: str, tokens: Sequence[str]) -> tuple[Suite, Invocation]:
 def _material(name: str, home: Path, scratch: Path) -> Material:
     folder = find_run(name, home, key="runs")
     if folder is None:
-        from medtest.report.tracking.fetched import fetch_run
+        from medtest.report.tracking.store import fetch_run
 
         folder = fetch_run(name, home, scratch / name)
         if folder is None or not (folder / RECORDS).is_file():

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from medtest.api.redact import without_users
 from medtest.core.errors import NotTracked
-from medtest.core.files.paths import DATABASE, SQLITE, STORE, STORE_VARIABLE, local_uri
+from medtest.core.files.paths import DATABASE, SQLITE, STORE, STORE_VARIABLE, local_uri, store_uri
 from medtest.core.files.paths import home as medtest_home
 from medtest.report.tracking import runs_page, store_files
 
@@ -83,6 +83,35 @@ def experiments(uri: str, most: int = 60) -> list[tuple[str, str]]:
         place = named(medtest_home(), uri)
         raise NotTracked(f"MLflow at {place} cannot be reached: {type(error).__name__}: {text}") from error
     return [(str(experiment.experiment_id), str(experiment.name)) for experiment in listed]
+
+
+def fetch_run(run_id: str, home: Path, folder: Path) -> Path | None:
+    """Fetch records, ``run.json`` and ``suite.yaml`` of an MLflow run.
+
+    Args:
+        run_id: Id of the run.
+        home: Folder that holds ``mlruns/``; ``MLFLOW_TRACKING_URI`` names another store.
+        folder: Target folder.
+
+    Returns:
+        The folder; None if the store does not have the run, or it holds no records.
+    """
+    configure()
+    uri = store_uri(home)
+    ensure_store(uri, home)
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    client = MlflowClient(tracking_uri=uri)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        available = {artifact.path for artifact in client.list_artifacts(run_id)}
+        for name in ("records.parquet", "run.json", "suite.yaml"):
+            if name in available:
+                client.download_artifacts(run_id, name, str(folder))
+    except MlflowException:
+        return None
+    return folder
 
 
 def is_remote(uri: str) -> bool:
