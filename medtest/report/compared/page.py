@@ -81,14 +81,6 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
     Raises:
         OutputProblem: A file cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    page = folder / PAGE
-    with writing_text(page) as file:
-        file.write(compared_html(pairs, drawn))
-    summary = folder / SUMMARY
-    with writing_text(summary) as file:
-        file.write(comparison_text(pairs))
-    written = [page, summary]
     frames = {
         "compare.csv": [pair.relations for pair in pairs],
         "compare_conditions.csv": [_conditions_frame(pair) for pair in pairs],
@@ -97,12 +89,14 @@ def write_compared(pairs: Sequence[ComparedPair], drawn: Sequence[ChangedStrips]
             pair.changed.assign(first_run=pair.names[0], second_run=pair.names[1]) for pair in pairs
         ],
     }
+    texts = {PAGE: compared_html(pairs, drawn), SUMMARY: comparison_text(pairs)}
     for name, parts in frames.items():
-        path = folder / name
-        with writing_text(path) as file:
-            file.write(frame_for_csv(pd.concat(parts, ignore_index=True)).to_csv(index=False, lineterminator="\n"))
-        written.append(path)
-    return written
+        texts[name] = frame_for_csv(pd.concat(parts, ignore_index=True)).to_csv(index=False, lineterminator="\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with writing_text(folder / name) as file:
+            file.write(text)
+    return [folder / name for name in texts]
 
 
 def _conditions_frame(pair: ComparedPair) -> pd.DataFrame:
