@@ -98,7 +98,7 @@ class Scored:
         features = np.concatenate(patches.features)
         self.scores = [_held_out(features, self.labels, fold) for fold in self.folds]
         self._ranked = [
-            _Ranked.of(self.labels[own], self.group[own], scores[own])
+            (self.labels[own], self.group[own], np.unique(scores[own], return_inverse=True)[1])
             for fold, scores in zip(self.folds, self.scores, strict=True)
             for own in (fold == place for place in range(int(fold.max()) + 1))
         ]
@@ -110,29 +110,26 @@ class Scored:
             weights: How often each group of ``names`` counts; once if None.
         """
         each = np.ones(len(self.names)) if weights is None else weights
-        won, pairs = np.sum([ranked.pairs(each) for ranked in self._ranked], axis=0)
+        won, pairs = np.sum([_pairs(*ranked, each) for ranked in self._ranked], axis=0)
         return float(won / pairs) if pairs else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Patches of one fold: their sorts, their groups, and ranks of their scores, equal for equal scores."""
+def _pairs(
+    labels: NDArray[np.int64], group: NDArray[np.int64], rank: NDArray[np.int64], each: Rows
+) -> tuple[float, float]:
+    """Return the weight of pairs whose first sort scores higher (half for equal scores), and of all pairs.
 
-    labels: NDArray[np.int64]
-    group: NDArray[np.int64]
-    rank: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, labels: NDArray[np.int64], group: NDArray[np.int64], scores: Rows) -> _Ranked:
-        return cls(labels=labels, group=group, rank=np.unique(scores, return_inverse=True)[1])
-
-    def pairs(self, each: Rows) -> tuple[float, float]:
-        """Return the weight of pairs whose first sort scores higher (half for equal scores), and of all pairs."""
-        weights = each[self.group]
-        first, second = weights * (self.labels == 1), weights * (self.labels == 0)
-        at = np.bincount(self.rank, second)
-        below = np.cumsum(at) - at / 2
-        return float(first @ below[self.rank]), float(first.sum() * second.sum())
+    Args:
+        labels: Sorts of the patches of one fold.
+        group: Their groups.
+        rank: Ranks of their scores, equal for equal scores.
+        each: How often each group counts.
+    """
+    weights = each[group]
+    first, second = weights * (labels == 1), weights * (labels == 0)
+    at = np.bincount(rank, second)
+    below = np.cumsum(at) - at / 2
+    return float(first @ below[rank]), float(first.sum() * second.sum())
 
 
 def _held_out(features: Rows, labels: NDArray[np.int64], fold: NDArray[np.int64]) -> Rows:

@@ -10,6 +10,7 @@ import numpy as np
 
 from medtest.core.cases import FollowUp, PreparedSeed
 from medtest.core.errors import NotApplicable, TargetUnreachable
+from medtest.core.kept import per_seed
 from medtest.preparation.similarity import FieldSimilarity
 from medtest.relations.calibration.interpolation import Value
 from medtest.relations.calibration.positions import LEVEL, Positions
@@ -18,7 +19,6 @@ from medtest.relations.calibration.settings import TOLERANCE
 
 _STEPS = 14
 """Most bisections between two positions of the grid."""
-_SIMILARITY = "medtest.relations.calibration.curve:similarity"
 
 
 @dataclass(kw_only=True)
@@ -189,13 +189,14 @@ def number_text(value: Value) -> str:
     return f"[{', '.join(f'{part:.4g}' for part in value)}]" if isinstance(value, list) else f"{value:.4g}"
 
 
+@per_seed
 def _similarity(seed: PreparedSeed) -> FieldSimilarity:
-    """Return the similarity to a seed's image; cached.
+    """Return the similarity to a seed's image.
 
     Raises:
         NotApplicable: The image or its field is smaller than the window.
     """
     try:
-        return seed.memo(_SIMILARITY, lambda: FieldSimilarity(seed.image, seed.spec, ~seed.frame))
+        return FieldSimilarity(seed.image, seed.spec, ~seed.frame)
     except ValueError as error:
         raise NotApplicable(f"it has no similarity: {error}") from None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import last_of
+from medtest.core.kept import last_of, per_seed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, zoomed_layer
 from medtest.relations.corruptions.line_filter import motion_blur
@@ -117,7 +117,7 @@ class Snow(Corruption):
         """Whiten the picture and add the flakes."""
         strength = number(params, "strength")
         share = min((1.0 - number(params, "mix")) * strength, 1.0)
-        white = seed.memo("corruptions.whitened", lambda: _whitened(seed.image))
+        white = _whitened(seed)
         flakes = fitted(moving_flakes(seed, params), seed) * np.float32(WHITE * strength)
         mixed = cv2.addWeighted(seed.image, 1.0 - share, white, share, 0.0, dtype=cv2.CV_32F)
         return np.asarray(cv2.add(mixed, cv2.merge([flakes] * 3), dtype=cv2.CV_8U))
@@ -140,9 +140,10 @@ def _flakes(shape: tuple[int, int], params: Params) -> Layer:
     return np.minimum(layer, np.float32(1.0), out=layer)
 
 
-def _whitened(image: Image) -> NDArray[np.float32]:
+@per_seed
+def _whitened(seed: PreparedSeed) -> NDArray[np.float32]:
     """Return max(x, 1.5 luma + half of white) for every value; float32, unclipped."""
-    pixels = image.astype(np.float32)
+    pixels = seed.image.astype(np.float32)
     light = np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), dtype=np.float32)
     light = light * np.float32(1.5) + np.float32(WHITE / 2.0)
     return np.asarray(cv2.max(pixels, cv2.merge([light] * 3)), dtype=np.float32)

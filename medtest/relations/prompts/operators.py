@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -30,6 +30,7 @@ from medtest.relations.prompts.worlds import World, WorldName, world_of
 
 _MOST_DRAWS = 8
 """Most draws of a change of own words, of which the first that fits them is taken."""
+Content: TypeAlias = CaptionContent | OrderContent
 TEXT = "text"
 """Parameter with the follow-up's words if a model added some."""
 
@@ -96,9 +97,10 @@ class PoolOperator(PromptRelation):
 
     def _drawn(self, prompt: Prompt, rng: np.random.Generator) -> tuple[dict[str, Any], Prompt]:
         """Return drawn parameters and the changed prompt; of own words, the first of several draws that fits."""
-        for remaining in range(_MOST_DRAWS - 1 if content_of(prompt).keeps_words(prompt) else 0, -1, -1):
+        content = content_of(prompt)
+        for remaining in range(_MOST_DRAWS - 1 if content.keeps_words(prompt) else 0, -1, -1):
             try:
-                params = self.draw(prompt, rng)
+                params = self.draw(content, prompt, rng)
                 return params, self.change(prompt, params)
             except NotApplicable:
                 if not remaining:
@@ -107,12 +109,13 @@ class PoolOperator(PromptRelation):
 
     def change(self, prompt: Prompt, params: Params) -> Prompt:
         """Return the changed pool worded by templates, in own words, or with the stored words of a model."""
-        pool = self.changed(prompt, params)
+        content = content_of(prompt)
+        pool = self.changed(content, prompt, params)
         stored = params.get(TEXT)
         if stored is not None:
             text = str(stored)
-        elif content_of(prompt).keeps_words(prompt):
-            text = self.own_words(prompt, params, pool)
+        elif content.keeps_words(prompt):
+            text = self.own_words(content, prompt, params, pool)
         else:
             text = wording.said(pool, prompt)
         return Prompt(text=text, pool=pool, own=prompt.own)
@@ -135,7 +138,7 @@ class PoolOperator(PromptRelation):
         return {"enrich": {path.name: file_sha256(path) for path in files}}
 
     @abstractmethod
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the change, as JSON values.
 
         Raises:
@@ -143,14 +146,15 @@ class PoolOperator(PromptRelation):
         """
 
     @abstractmethod
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the changed pool."""
 
     @abstractmethod
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the prompt's own words with the changed phrase.
 
         Args:
+            content: The kind of content of the prompt.
             prompt: The source prompt.
             params: Drawn parameters.
             pool: The changed pool.
@@ -170,33 +174,33 @@ class EntityChanging(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw an entity and its new class: ``{"entity": index, "name": class, "attested": …}``."""
-        return content_of(prompt).draw_exchange(prompt, self.settings, rng)
+        return content.draw_exchange(prompt, self.settings, rng)
 
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the pool with the entity renamed."""
-        return content_of(prompt).exchanged(prompt.pool, params)
+        return content.exchanged(prompt.pool, params)
 
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun."""
-        return content_of(prompt).word_exchange(prompt, params, self.settings).text
+        return content.word_exchange(prompt, params, self.settings).text
 
 
 class TripleRemoval(PoolOperator):
     """ER_R: remove one triple and the entities held only by it; needs two or more. In an order one finding goes."""
 
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw a triple, ``{"triple": index}``, or an order's finding, ``{"entity": index}``."""
-        return content_of(prompt).draw_removal(prompt, rng)
+        return content.draw_removal(prompt, rng)
 
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the pool without the triple."""
-        return content_of(prompt).reduced(prompt.pool, params)
+        return content.reduced(prompt.pool, params)
 
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words without a phrase."""
-        return content_of(prompt).word_removal(prompt, pool, params)
+        return content.word_removal(prompt, pool, params)
 
 
 class TripleAddition(PoolOperator):
@@ -204,17 +208,17 @@ class TripleAddition(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw the new entity, ``{"name": class, …}``, and what relates it to the others."""
-        return content_of(prompt).draw_addition(prompt, self.settings, rng)
+        return content.draw_addition(prompt, self.settings, rng)
 
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the pool with the new entity."""
-        return content_of(prompt).extended(prompt.pool, params)
+        return content.extended(prompt.pool, params)
 
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with a further phrase."""
-        return content_of(prompt).word_addition(prompt, pool, params, self.settings)
+        return content.word_addition(prompt, pool, params, self.settings)
 
 
 class ChangingAndRemoval(PoolOperator):
@@ -222,21 +226,18 @@ class ChangingAndRemoval(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_r": …}``, the triple or finding by its index in the source's pool."""
-        content = content_of(prompt)
         content.check_removable(prompt.pool)
         exchange = content.draw_exchange(prompt, self.settings, rng)
         return {"ec": exchange, "er_r": content.draw_removal(prompt, rng, keep=exchange["entity"])}
 
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the pool after both changes."""
-        content = content_of(prompt)
         return content.reduced(content.exchanged(prompt.pool, params["ec"]), params["er_r"])
 
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and without a phrase."""
-        content = content_of(prompt)
         return content.word_removal(content.word_exchange(prompt, params["ec"], self.settings), pool, params["er_r"])
 
 
@@ -245,22 +246,19 @@ class ChangingAndAddition(PoolOperator):
 
     Settings: ClassVar[type[RelationSettings]] = NewEntitySettings
 
-    def draw(self, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
+    def draw(self, content: Content, prompt: Prompt, rng: np.random.Generator) -> dict[str, Any]:
         """Draw both: ``{"ec": …, "er_a": …}``."""
-        content = content_of(prompt)
         exchange = content.draw_exchange(prompt, self.settings, rng)
         between = replace(prompt, pool=content.exchanged(prompt.pool, exchange))
         replaced = prompt.pool.entities[exchange["entity"]].name
         return {"ec": exchange, "er_a": content.draw_addition(between, self.settings, rng, never=(replaced,))}
 
-    def changed(self, prompt: Prompt, params: Params) -> Pool:
+    def changed(self, content: Content, prompt: Prompt, params: Params) -> Pool:
         """Return the pool after both changes."""
-        content = content_of(prompt)
         return content.extended(content.exchanged(prompt.pool, params["ec"]), params["er_a"])
 
-    def own_words(self, prompt: Prompt, params: Params, pool: Pool) -> str:
+    def own_words(self, content: Content, prompt: Prompt, params: Params, pool: Pool) -> str:
         """Return the words with another noun and a further phrase."""
-        content = content_of(prompt)
         exchanged = content.word_exchange(prompt, params["ec"], self.settings)
         return content.word_addition(exchanged, pool, params["er_a"], self.settings)
 
@@ -307,6 +305,6 @@ class SynonymSubstitution(PromptRelation):
 _CAPTIONS, _ORDERS = CaptionContent(), OrderContent()
 
 
-def content_of(prompt: Prompt) -> CaptionContent | OrderContent:
+def content_of(prompt: Prompt) -> Content:
     """Return the kind of content that a prompt has: an order of a medical picture, or a caption."""
     return _ORDERS if is_order(prompt) else _CAPTIONS

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import last_of
+from medtest.core.kept import last_of, per_seed
 from medtest.relations.objects.matter.backdrop import Backdrop, backdrop_of
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
@@ -232,20 +232,18 @@ class Matter(ABC):
         flat[6][index] = 255
         light, through = (np.asarray(cv2.merge(list(part)), np.uint8) for part in (layers[:3], layers[3:6]))
         image = seed.image.copy()
-        backdrop = self._backdrop(seed, ladder.scene, margin)
+        backdrop = _backdrop(seed, margin)
         share = 1.0 - OWN_DETAIL * min(self.relief, 1.0)
         backdrop.expose(image, whole, backdrop.small[part], light, through, layers[6], share)
         return image, solid.reshape(shape)
 
-    def _backdrop(self, seed: PreparedSeed, scene: SceneEstimate, margin: int) -> Backdrop:
-        """Return the backdrop of a seed, cached; the frame, texts and the lesion's surroundings stay without matter."""
 
-        def make() -> Backdrop:
-            width = max(float(margin), RING * diameter(seed))
-            barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
-            return backdrop_of(seed.image, seed.frame, scene, barred)
-
-        return seed.memo(f"ladder.backdrop.{margin}", make)
+@per_seed
+def _backdrop(seed: PreparedSeed, margin: int) -> Backdrop:
+    """Return the backdrop of a seed; the frame, texts and the lesion's surroundings stay without matter."""
+    scene, width = scene_of(seed), max(float(margin), RING * diameter(seed))
+    barred = seed.frame | scene.overlay | keep_out(seed, margin=round(width))
+    return backdrop_of(seed.image, seed.frame, scene, barred)
 
 
 Block = tuple[slice, slice]

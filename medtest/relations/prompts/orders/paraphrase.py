@@ -12,7 +12,7 @@ from pydantic import Field
 from medtest.core.cases import Params
 from medtest.core.errors import NotApplicable
 from medtest.language.orders import Order, OrderReading, vocabulary
-from medtest.language.orders.lexicon import OrderKind, OrderPhrase
+from medtest.language.orders.lexicon import OrderKind
 from medtest.language.orders.writing import size_words
 from medtest.relations.base import RelationSettings
 from medtest.relations.prompts.base import PromptRelationSettings
@@ -69,12 +69,9 @@ class Paraphrase(OrderRelation):
                 Edit(second.start, second.end, words[0][:1].lower() + words[0][1:] if first.start == 0 else words[0]),
             ]
         start, text = int(params["start"]), str(params["text"])  # type: ignore[arg-type]
-        phrase = next(phrase for phrase in _all_phrases(reading) if phrase.start == start)
+        phrases = [*reading.heads, *(phrase for item in reading.items for phrase in item.phrases)]
+        phrase = next(phrase for phrase in phrases if phrase.start == start)
         return [Edit(start, phrase.end, text)]
-
-
-def _all_phrases(reading: OrderReading) -> list[OrderPhrase]:
-    return [*reading.heads, *(phrase for item in reading.items for phrase in item.phrases)]
 
 
 def _nouns(reading: OrderReading, *, short: bool) -> list[dict[str, Any]]:
