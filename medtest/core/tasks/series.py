@@ -1,4 +1,7 @@
-"""Drawing of series: images of any dtype, range and dimension, not resized or otherwise prepared."""
+"""Drawing of series: images of any dtype, range and dimension, not resized or otherwise prepared.
+
+Of a volume or film the most informative slice is drawn.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from medtest.core.cases import Effect, Image, PreparedSeed
+from medtest.core.cases import Effect, Image, ImageSpec, PreparedSeed
 from medtest.core.tasks.base import Case, FlatView, Panel, Panels, TaskDrawing
-from medtest.core.tasks.views import view
+
+_WHITE = 255.0
 
 
 class SeriesDrawing(TaskDrawing):
@@ -23,7 +27,11 @@ class SeriesDrawing(TaskDrawing):
 
     def view(self, seed: PreparedSeed, image: Image, region: NDArray[np.bool_] | None = None) -> FlatView:
         """Return an image for display: its range from black to white, one slice of a volume or film."""
-        return view(seed, image, region)
+        place = _telling_slice(seed)
+        return FlatView(
+            image=_as_picture(image if place is None else image[place], seed.spec),
+            region=None if region is None else (region if place is None else region[place]),
+        )
 
     def expected_region(self, seed: PreparedSeed, effect: Effect) -> NDArray[np.bool_] | None:
         """Return the true region, which no relation moves."""
@@ -49,3 +57,19 @@ class SeriesDrawing(TaskDrawing):
             flat = self.answer_view(seed, image, answer.output)
             panels.append(Panel(name=name, image=flat.image, truth=truth, answer=flat.region))
         return Panels(panels=panels, outlines=self.outlines, truth=truth is not None)
+
+
+def _telling_slice(seed: PreparedSeed) -> int | None:
+    """Return the index of the slice to show: the one with most of the truth, else the middle; None for flat images."""
+    if seed.spec.axes in ("yx", "yxc"):
+        return None
+    if seed.mask is None or not seed.mask.any():
+        return int(seed.image.shape[0] // 2)
+    return int(np.argmax(np.count_nonzero(seed.mask, axis=(1, 2))))
+
+
+def _as_picture(flat: Image, spec: ImageSpec) -> NDArray[np.uint8]:
+    """Convert H×W or H×W×3 of any dtype to uint8 H×W×3; values out of range are clipped."""
+    levels = (flat.astype(np.float32) - np.float32(spec.low)) * np.float32(_WHITE / spec.span)
+    grey = np.clip(np.rint(levels), 0, _WHITE).astype(np.uint8)
+    return grey if grey.ndim == 3 else np.repeat(grey[..., None], 3, axis=2)
