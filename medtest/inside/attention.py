@@ -71,8 +71,11 @@ class AttentionReader:
         if not isinstance(module, nn.Softmax | nn.Dropout | nn.Identity) and not isinstance(output, tuple):
             return
         for value in values:
-            of_heads = value[:, None] if isinstance(module, nn.MultiheadAttention) and _is_square(value) else value
-            if isinstance(of_heads, Tensor) and _are_weights(of_heads):
+            if not isinstance(value, Tensor):
+                continue
+            averaged = isinstance(module, nn.MultiheadAttention) and value.ndim == 3
+            of_heads = value[:, None] if averaged and value.shape[-1] == value.shape[-2] else value
+            if _are_weights(of_heads):
                 self._see(of_heads)
                 return
 
@@ -142,10 +145,6 @@ def _dot_product_weights(
     if attn_mask is not None:
         scores = scores.masked_fill(~attn_mask, float("-inf")) if attn_mask.dtype == torch.bool else scores + attn_mask
     return scores.softmax(dim=-1).reshape(len(query), -1, scores.shape[-2], scores.shape[-1])
-
-
-def _is_square(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.ndim == 3 and value.shape[-1] == value.shape[-2]
 
 
 def _are_weights(value: Tensor) -> bool:

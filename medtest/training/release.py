@@ -9,6 +9,7 @@ from typing import Any
 
 from medtest.core.errors import MedtestError
 from medtest.core.files.paths import package_folder
+from medtest.systems.checkpoints.weights import load_network, save_weights
 from medtest.systems.files import cached_sha256
 from medtest.training.classification.evaluate import evaluate_phantoms
 from medtest.training.classification.families import KINDS
@@ -59,7 +60,6 @@ def release(
         MedtestError: The weights or the data cannot be used.
     """
     from medtest.core.files.tensors import read_tensors
-    from medtest.systems.checkpoints.weights import load_network, save_weights
 
     built, info = load_network(weights)  # rejects foreign files before anything is overwritten
     if info.network.get("family") != network:

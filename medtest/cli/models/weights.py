@@ -27,7 +27,9 @@ def convert_command(
 
     An old pickle can run any code when it is read. It is read in a separate process, and only if you trust it.
     """
+    from medtest.systems.checkpoints.checkpoint import looks_like
     from medtest.systems.checkpoints.convert import convert
+    from medtest.systems.files import cached_sha256, user_path
 
     out = console()
 
@@ -41,9 +43,10 @@ def convert_command(
             return False
         return typer.confirm("Do you know and trust its author?", default=False)
 
-    done = convert(source, target, trusted=trusted, overwrite=overwrite)
-    contents = f"the weights of {done.network}" if done.network else "weights of an unknown network"
-    say(out, f"{done.path}: {done.entries} tensors, {contents}; SHA-256 {done.sha256}")
+    state = convert(source, target, trusted=trusted, overwrite=overwrite)
+    network, path = looks_like(state), user_path(target)
+    contents = f"the weights of {network}" if network else "weights of an unknown network"
+    say(out, f"{path}: {len(state)} tensors, {contents}; SHA-256 {cached_sha256(path)}")
 
 
 @app.command("show")

@@ -24,8 +24,10 @@ def identify(tree: Tree, where: PurePosixPath, names: Collection[str]) -> str:
     """
     aliases = by_alias()
     for folder in (where, *where.parents):
-        if {name.casefold() for name in tree.folders.get(folder, ())} & _signs():
-            return next(f.key for f in known().values() if _sign_of(f.signs, tree.folders.get(folder, ())))
+        beside = {name.casefold() for name in tree.folders.get(folder, ())}
+        signed = (f.key for f in known().values() if not beside.isdisjoint(sign.casefold() for sign in f.signs))
+        if key := next(signed, ""):
+            return key
         dataset = aliases.get(plain(folder.name)) if folder.name else None
         if dataset:
             return dataset
@@ -43,14 +45,6 @@ def _within(name: str) -> str:
     every = (*by_alias(), *by_alias("labels"), *by_alias("questions"))
     fitting = [alias for alias in every if len(alias) >= 5 and name.startswith(alias)]
     return by_alias().get(max(fitting, key=len), "") if fitting else ""
-
-
-def _signs() -> set[str]:
-    return {sign.casefold() for facts in known().values() for sign in facts.signs}
-
-
-def _sign_of(signs: Collection[str], names: Collection[str]) -> bool:
-    return bool({sign.casefold() for sign in signs} & {name.casefold() for name in names})
 
 
 def image_stems(tree: Tree, folder: PurePosixPath) -> list[str]:

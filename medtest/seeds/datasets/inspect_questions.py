@@ -38,7 +38,9 @@ def look_at_questions(root: Path, dataset: Found, progress: Callable[[int], None
     """
     folder = root / dataset.where
     file = dataset.tables[0].relative_to(dataset.where)
-    settings = QuestionFolderSettings(file=str(file), images=_images_setting(dataset))
+    # The seed source finds images in the file's own folder without a setting.
+    images = "" if dataset.images == dataset.where else str(dataset.images.relative_to(dataset.where))
+    settings = QuestionFolderSettings(file=str(file), images=images)
     gathered = gather(folder, settings, dataset="folder")
     entries = [entry for entry, _ in gathered.askings]
     files = [Pair(image=entry.image) for entry in entries if entry.wrong is None]
@@ -68,11 +70,6 @@ def questions_by_content(root: Path, tree: Tree, datasets: Sequence[Found]) -> l
 def is_taken_for_questions(root: Path, dataset: Found) -> bool:
     """Return True if a run on the file's folder would read it as questions, and refuse it if it cannot."""
     return dataset.tables[0].relative_to(dataset.where) in files_of_questions(root / dataset.where)
-
-
-def _images_setting(dataset: Found) -> str:
-    """Return the folder of images if the seed source would not find it by name, else ""."""
-    return "" if dataset.images == dataset.where else str(dataset.images.relative_to(dataset.where))
 
 
 def _settings(folder: Path, file: PurePosixPath, settings: QuestionFolderSettings) -> tuple[str, ...]:

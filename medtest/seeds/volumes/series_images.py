@@ -151,7 +151,8 @@ class SeriesImages(SeedSource):
         if not root.is_dir():
             raise _data_mistake(f"{root.name}, which is not a folder")
         below = walk(root, deepest=DEEPEST, ignored=is_ignored)
-        files = sorted(root / folder.path / name for folder in below for name in folder.files if _is_picture(name))
+        names_below = (root / folder.path / name for folder in below for name in folder.files)
+        files = sorted(path for path in names_below if path.suffix.lower() in PICTURES)
         entries: list[tuple[SeedRef, str]] = []
         problems: list[SeedProblem] = []
         names: dict[str, str] = {}
@@ -180,10 +181,6 @@ class SeriesImages(SeedSource):
             raise BadFileError(f"is {width} by {height} pixels; {SMALLEST} by {SMALLEST} are needed")
         _decoded(content)
         return hashlib.sha256(content).hexdigest()
-
-
-def _is_picture(name: str) -> bool:
-    return Path(name).suffix.lower() in PICTURES
 
 
 def _data_mistake(problem: str) -> UserMistakes:

@@ -306,15 +306,13 @@ class Registered(ExportedGraph):
 
     def predict(self, images: Sequence[Image], addresses: Sequence[Address]) -> Sequence[RawAnswer]:
         """Return one map per image, at the model's output size, or its scores."""
-        shown = [image if self.size is None else self._at_size(image) for image in images]
+        settings, size = self.settings, self.size
+        shown = images if size is None else [resized(image, size, antialias=settings.antialias) for image in images]
         answers: list[RawAnswer] = []
         for image in shown:  # images of a batch may differ in size, and a model may accept only one at a time
             outputs = self.run(encode([image], self.settings))
             answers.extend(answers_of(outputs, self.settings, 1, labels=self.task.labels))
         return answers
-
-    def _at_size(self, image: Image) -> Image:
-        return resized(image, self.size or image.shape[:2], antialias=self.settings.antialias)
 
     def run(self, batch: NDArray[np.float32]) -> Sequence[NDArray[Any]]:
         """Return the model's outputs for a batch, as arrays."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from medtest.api.calls.request import CallState, Outcome, Source
-from medtest.core.cases import AnswerOutput, Ask, Json
+from medtest.core.cases import AnswerOutput, Ask
 from medtest.language.questions.answers.values.together import split
 from medtest.language.questions.questions import question_of_ask
 from medtest.systems.answering.asking import Asked, Asking
@@ -64,12 +64,10 @@ def words_of(asks: Sequence[Ask], outcome: Outcome, *, together: bool) -> list[t
     """Return the words and the state of each question's answer."""
     if outcome.state in (CallState.REFUSAL, CallState.CONTENT_FILTER, CallState.LENGTH):
         return [(outcome.text, outcome.state)] * len(asks)
-    if isinstance(outcome.parsed, Mapping):
+    parsed = outcome.parsed
+    if isinstance(parsed, Mapping):
         names = field_names(asks) if together else [ANSWER]
-        return [
-            (said(_field(outcome.parsed, name), ask.kind), CallState.ANSWERED)
-            for name, ask in zip(names, asks, strict=True)
-        ]
+        return [(said(parsed[name], ask.kind), CallState.ANSWERED) for name, ask in zip(names, asks, strict=True)]
     if not together:
         return [(outcome.text, outcome.state)]
     answers = split(outcome.text, [question_of_ask(ask) for ask in asks], numbered_from=FIRST_NUMBER)
@@ -82,10 +80,6 @@ def _likely(outcome: Outcome) -> tuple[tuple[str, float], ...]:
     stored = outcome.likely if isinstance(outcome.likely, list) else []
     pairs = [pair for pair in stored if isinstance(pair, list) and len(pair) == 2]
     return tuple((str(token), float(str(logarithm))) for token, logarithm in pairs)
-
-
-def _field(parsed: Mapping[str, Json], name: str) -> Json:
-    return parsed[name]
 
 
 def _share(total: float | None, share: float) -> float | None:

@@ -6,39 +6,23 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from medtest.core.errors import MedtestError, Mistake, UserMistakes, typed_mistake
 from medtest.systems.checkpoints.checkpoint import draft_of
 from medtest.systems.checkpoints.unpickle import MARK
-from medtest.systems.files import cached_sha256, file_mistakes, user_path
+from medtest.systems.files import file_mistakes, user_path
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TARGETS = (".safetensors", ".pth")
 SECONDS = 600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converted:
-    """Result of a conversion.
-
-    Attributes:
-        path: The new file.
-        entries: Number of tensors in it.
-        network: The published network that they resemble, or None.
-        sha256: SHA-256 of the new file.
-        ran_code: Whether the old file had to be fully unpickled, in a separate process.
-    """
-
-    path: Path
-    entries: int
-    network: str | None
-    sha256: str
-    ran_code: bool
-
-
-def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite: bool = False) -> Converted:
+def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite: bool = False) -> Mapping[str, Tensor]:
     """Write a checkpoint's weights, under their official names, to a file that can be read without running code.
 
     A file that ``weights_only`` can read is converted without asking. Any other is fully unpickled in a separate
@@ -50,28 +34,26 @@ def convert(source: str, target: str, *, trusted: Callable[[], bool], overwrite:
         trusted: Asks the user whether to trust the file; called once, and only if it must be fully unpickled.
         overwrite: Whether the new file may already exist.
 
+    Returns:
+        The weights in the new file.
+
     Raises:
         UserMistakes: A file is missing or invalid.
         MedtestError: The user does not trust the file, or it yields no weights.
     """
-    from medtest.systems.checkpoints.checkpoint import NeedsTrust, looks_like, read_state, write_state
+    from medtest.systems.checkpoints.checkpoint import NeedsTrust, read_state, write_state
 
     mistakes = [*file_mistakes(source, where="command line", key="IN"), *_target_mistakes(source, target, overwrite)]
     if mistakes:
         raise UserMistakes(mistakes)
     old, new = user_path(source), user_path(target)
-    ran_code = False
     try:
         write_state(new, read_state(old))
     except NeedsTrust as error:
         if not trusted():
             raise MedtestError(f"{old.name}: not converted, because you did not confirm that you trust it") from error
-        ran_code = True
         _in_process(old.resolve(), new.resolve())
-    state = read_state(new)
-    return Converted(
-        path=new, entries=len(state), network=looks_like(state), sha256=cached_sha256(new), ran_code=ran_code
-    )
+    return read_state(new)
 
 
 def _target_mistakes(source: str, target: str, overwrite: bool) -> list[Mistake]:

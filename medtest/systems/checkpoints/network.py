@@ -18,13 +18,13 @@ from medtest.core.plugins import TRUSTED
 from medtest.systems.base import SystemSettings
 from medtest.systems.checkpoints.checkpoint import what_instead
 from medtest.systems.checkpoints.inputs import INPUTS, InputKind, levels
+from medtest.systems.checkpoints.weights import WeightsInfo, is_ours, load_network
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 from medtest.systems.pytorch.torch_system import TorchSystem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.systems.checkpoints.weights import WeightsInfo
 
 SUFFIXES = (".pth", ".pt", ".tar", ".ckpt", ".bin", ".safetensors")
 
@@ -92,8 +92,6 @@ class CheckpointNetwork(TorchSystem):
         if self.is_compact:
             return False
         if self._own_format is None:
-            from medtest.systems.checkpoints.weights import is_ours
-
             self._own_format = is_ours(self.checkpoint)
         return not self._own_format
 
@@ -154,8 +152,6 @@ class CheckpointNetwork(TorchSystem):
     def _load(self) -> tuple[nn.Module, WeightsInfo | None]:
         """Return the network, and its description if the file is one of medtest's."""
         if not self.is_published:
-            from medtest.systems.checkpoints.weights import load_network
-
             path = self.compact_weights if self.is_compact else self.checkpoint
             network, info = load_network(path)
             family = info.network.get("family")

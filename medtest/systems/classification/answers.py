@@ -61,7 +61,7 @@ def check_label(
     if form == "labels":
         labels = expected.ordered(_named(scores, classes))
         return LabelOutput(classes=expected, labels=labels, mask=mask)
-    values = _in_order(_scores(scores, len(classes.names)), classes, expected)
+    values = _scores(scores, len(classes.names))[list(places(classes, expected))]
     labels, probabilities = _decided(values, expected, form)
     return LabelOutput(classes=expected, labels=labels, probabilities=probabilities, mask=mask)
 
@@ -111,14 +111,10 @@ def _scores(raw: Any, count: int) -> NDArray[np.float64]:
     return values
 
 
-def _in_order(values: NDArray[np.float64], own: Classes, target: Classes) -> NDArray[np.float64]:
-    return values[list(places(own, target))]
-
-
 def _decided(values: NDArray[np.float64], classes: Classes, form: str) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     if form == "logits":
         # Ties are checked on the logits, because large ones may round to the same probability.
-        probabilities = _logistic(values) if classes.multi else _softmax(values)
+        probabilities = probabilities_of(values, multi=classes.multi)
         is_true = values > 0
     else:
         probabilities = _probabilities(values, exclusive=not classes.multi)
@@ -145,16 +141,11 @@ def _probabilities(values: NDArray[np.float64], *, exclusive: bool) -> NDArray[n
     return np.clip(values, 0.0, 1.0)
 
 
-def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    powers: NDArray[np.float64] = np.exp(values - values.max())
-    shares: NDArray[np.float64] = powers / powers.sum()
-    return shares
-
-
-def _logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def probabilities_of(logits: NDArray[np.float64], *, multi: bool) -> NDArray[np.float64]:
+    """Return the softmax of logits, or their logistic function if several classes may be true."""
     # exp of a number that is never positive cannot overflow
-    small: NDArray[np.float64] = np.exp(-np.abs(values))
-    return np.where(values >= 0, 1.0, small) / (1.0 + small)
+    powers: NDArray[np.float64] = np.exp(-np.abs(logits) if multi else logits - logits.max())
+    return np.where(logits >= 0, 1.0, powers) / (1.0 + powers) if multi else powers / powers.sum()
 
 
 # --- labels -----------------------------------------------------------------------------------------------------

@@ -16,8 +16,7 @@ from medtest.systems.checkpoints.inputs import ATTNMEL, InputKind
 from medtest.systems.checkpoints.network import SUFFIXES
 from medtest.systems.classification.crops import middle, shorter_side, stretched, ten_crops
 from medtest.systems.classification.network import ClassificationNetwork, ClassifierSettings
-from medtest.systems.pytorch.pixels import middle as middle_pixels
-from medtest.systems.pytorch.pixels import shorter_side as resized_pixels
+from medtest.systems.pytorch import pixels as of_pixels
 from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
@@ -114,8 +113,6 @@ class AttnMelSystem(ClassificationNetwork):
         return middle(stretched(square, side, side), self._size)
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        from medtest.systems.pytorch import pixels as of_pixels
-
         square = of_pixels.middle(pixels, max(1, int(SHARE * min(pixels.shape[2:]))))
         side = round(self._size * RESIZED)
         return of_pixels.middle(of_pixels.resized(square, (side, side)), self._size)
@@ -204,23 +201,18 @@ class CheXNetSystem(ClassificationNetwork):
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
         """Return the sigmoid's inputs; for ten crops, the logits of the mean of their probabilities."""
-        from medtest.systems.pytorch import pixels as of_pixels
-
         crops = of_pixels.ten_crops(pixels, self._size) if self.crops == TEN else pixels
-        logits = exactly(self.forward(self.normalised(crops), self._before_sigmoid))
+        network: CheXNet = self.network  # type: ignore[assignment]
+        logits = exactly(self.forward(self.normalised(crops), network.logits))
         if self.crops != TEN:
             return logits
         return of_pixels.mean_odds(logits.reshape(len(pixels), TEN, -1))
 
-    def _before_sigmoid(self, inputs: Tensor) -> Tensor:
-        network: CheXNet = self.network  # type: ignore[assignment]
-        return network.logits(inputs)
-
     def _resized_pixels(self, pixels: Tensor) -> Tensor:
-        return resized_pixels(pixels, round(self._size * RESIZED))
+        return of_pixels.shorter_side(pixels, round(self._size * RESIZED))
 
     def _official_pixels(self, pixels: Tensor) -> Tensor:
-        return middle_pixels(self._resized_pixels(pixels), self._size)
+        return of_pixels.middle(self._resized_pixels(pixels), self._size)
 
     def _as_is_pixels(self, pixels: Tensor) -> Tensor:
         accepted = self._takes(int(pixels.shape[2]), int(pixels.shape[3]))

@@ -17,14 +17,15 @@ from medtest.core.files.paths import package_folder
 from medtest.core.files.tensors import described, read_tensors
 from medtest.phantoms.chest.sides import CHEST_SIDES, SIDED, UNSIDED
 from medtest.phantoms.classes import CAPSULE_FINDINGS
+from medtest.systems.checkpoints.weights import WeightsInfo, load_network
 from medtest.systems.classification.families import CheXNetSystem
 from medtest.systems.classification.network import ClassificationNetwork
 from medtest.systems.files import cached_sha256
+from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.systems.checkpoints.weights import WeightsInfo
     from medtest.systems.classification.networks.chexnet import CheXNet
 
 FORMAT: Final = "medtest-head-1"
@@ -48,8 +49,6 @@ class FindingsSystem(ClassificationNetwork):
 
     def label_logits(self, pixels: Tensor, *, multi: bool) -> Tensor:
         """Return the sigmoid's inputs."""
-        from medtest.systems.pytorch.torch_system import exactly
-
         return exactly(self.forward(self.normalised(pixels), self.network.logits))  # type: ignore[arg-type]
 
 
@@ -95,7 +94,6 @@ class CheXNetSidesSystem(FindingsSystem, CheXNetSystem):
 
     def trunk_with_head(self) -> tuple[nn.Module, WeightsInfo]:
         """Return CheXNet with a new head that reads each half of the film, and the network's description."""
-        from medtest.systems.checkpoints.weights import load_network
         from medtest.systems.classification.networks.heads import CheXNetSides
 
         trunk, info = load_network(self.trunk_weights)

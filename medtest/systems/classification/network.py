@@ -23,14 +23,13 @@ from medtest.core.cases import Classes, Image
 from medtest.core.errors import MedtestError, Mistake
 from medtest.systems.base import LabelAnswer, RawAnswer
 from medtest.systems.checkpoints.network import CheckpointNetwork, CheckpointSettings
+from medtest.systems.checkpoints.weights import WeightsInfo, read_info
 from medtest.systems.classification.crops import stretched
 from medtest.systems.pytorch.field import CroppingSystem, Input
 from medtest.systems.pytorch.pixels import resized
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from medtest.systems.checkpoints.weights import WeightsInfo
 
 
 COMPACT: Literal["compact"] = "compact"
@@ -88,8 +87,6 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     def _named_classes(self) -> Classes:
         if self.is_compact or self.is_published:
             return self.own_classes
-        from medtest.systems.checkpoints.weights import read_info
-
         try:
             names = read_info(self.checkpoint).classes
         except MedtestError:
@@ -142,12 +139,12 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
 
     def _official(self, image: Image) -> NDArray[np.uint8]:
         """Crop and resize one image as the authors do; by default, to a square by PIL's antialiased bilinear filter."""
-        return pillow_resized(image, (self._size, self._size))
+        return stretched(image, self._size, self._size)
 
     def _as_is(self, image: Image) -> NDArray[np.uint8]:
         """Return the image, resized to the network's side if it accepts no other."""
         unchanged = self._keeps(image.shape[0], image.shape[1])
-        return image if unchanged else pillow_resized(image, (self._size, self._size))
+        return image if unchanged else stretched(image, self._size, self._size)
 
     def _keeps(self, height: int, width: int) -> bool:
         """Return True if ``as_is`` keeps an image of this size, because network and weights both allow it."""
@@ -186,8 +183,3 @@ class ClassificationNetwork(CroppingSystem, CheckpointNetwork):
     def _masks(self, outputs: Any) -> Sequence[NDArray[np.float32]] | None:
         """Return the lesion's probability per image, float32 h×w in [0, 1], if the network also segments."""
         return None
-
-
-def pillow_resized(image: Image, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Resize uint8 RGB to width and height by PIL's bilinear filter, antialiased when shrinking."""
-    return stretched(image, size[1], size[0])

@@ -8,6 +8,7 @@ the same picture on the same device.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -79,7 +80,7 @@ class Diffusers(LocalDrawing):
         if problem:
             allowed = f"a folder that save_pretrained wrote: {_INDEX} and parts with safetensors"
             return [Mistake(where=where, key="path", found=problem, allowed=allowed)]
-        if not _installed():
+        if find_spec("diffusers") is None:
             fix = "pip install 'medtest[diffusers]'"
             return [Mistake(where=where, key="path", found="a pipeline of diffusers, which is not installed", fix=fix)]
         return ()
@@ -185,16 +186,12 @@ def problem_of(folder: Path) -> str:
             return (
                 f"{part} of {library}, which is not part of diffusers or transformers: medtest runs no code of a folder"
             )
-        if _is_pickled(folder / part):
+        suffixes = {path.suffix for path in (folder / part).glob("*") if path.is_file()}
+        if ".safetensors" not in suffixes and suffixes & _PICKLED:
             return f"weights of {part} that are not safetensors"
     if any(folder.rglob("*.py")):
         return "code in the folder, which medtest does not run"
     return ""
-
-
-def _is_pickled(folder: Path) -> bool:
-    files = [path.suffix for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
-    return ".safetensors" not in files and any(suffix in _PICKLED for suffix in files)
 
 
 def to_pixels(values: Any) -> Image:
@@ -210,9 +207,3 @@ def to_pixels(values: Any) -> Image:
         raise ValueError("the pipeline's picture holds NaN or infinite values")
     pixels: Image = np.ascontiguousarray(np.rint(np.clip(picture, 0.0, 1.0) * 255).astype(np.uint8))
     return pixels
-
-
-def _installed() -> bool:
-    import importlib.util
-
-    return importlib.util.find_spec("diffusers") is not None

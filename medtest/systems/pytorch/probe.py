@@ -27,7 +27,7 @@ from medtest.core.tasks.border import as_array, check_mask
 from medtest.phantoms.classes import in_words_of, places
 from medtest.systems.base import LabelAnswer, Missing, System
 from medtest.systems.pytorch.pixels import logits_of
-from medtest.systems.pytorch.torch_system import TorchSystem
+from medtest.systems.pytorch.torch_system import TorchSystem, tensor_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -235,8 +235,6 @@ class ScoreProbe(_SystemProbe):
 
 
 def _shaped(logits: Any, shape: tuple[int, ...]) -> Tensor:
-    from medtest.systems.pytorch.torch_system import tensor_of
-
     tensor = tensor_of(logits)
     if tuple(tensor.shape) != shape:
         sides = "×".join(map(str, shape))

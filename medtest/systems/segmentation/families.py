@@ -42,18 +42,16 @@ class PraNetSystem(SegmentationNetwork):
     published = ("pranet",)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        from torch.nn import functional
-
-        share = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[:, 0].sigmoid()
+        share = torch.nn.functional.interpolate(logits, size=shape, mode="bilinear", align_corners=False)[
+            :, 0
+        ].sigmoid()
         low, high = share.amin(dim=(1, 2), keepdim=True), share.amax(dim=(1, 2), keepdim=True)
         span = high - low + 1e-8
         # The smallest and largest probability become 0 and 1, whose logits are not finite.
         return log_odds((share - low) / span, (high - share + 1e-8) / span, least=LEAST)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        from torch.nn import functional
-
-        resized = functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=False)
+        resized = torch.nn.functional.interpolate(logits[None], size=shape, mode="bilinear", align_corners=False)
         probability = torch.sigmoid(resized)[0, 0]
         low, high = probability.min(), probability.max()
         return np.asarray(((probability - low) / (high - low + 1e-8)).cpu().numpy(), np.float32)
@@ -78,9 +76,7 @@ class SANetSystem(SegmentationNetwork):
         return np.asarray(corrected.sigmoid().cpu().numpy(), np.float32)
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
-        from torch.nn import functional
-
-        resized = functional.interpolate(logits, size=shape, mode="bilinear", align_corners=True)[:, 0]
+        resized = torch.nn.functional.interpolate(logits, size=shape, mode="bilinear", align_corners=True)[:, 0]
         for chosen in (resized > 0, resized < 0):
             share = chosen.float().mean(dim=(1, 2), keepdim=True)
             # An empty selection has a share of zero, which must not yield NaN.
@@ -127,17 +123,13 @@ class SSFormerSystem(SegmentationNetwork):
 
     def _official_logits(self, logits: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return the logits of the resized probability before the cut, because a binary map has no gradient."""
-        from torch.nn import functional
-
         both = torch.cat([logits.sigmoid(), (-logits).sigmoid()], dim=1)
-        share, rest = functional.interpolate(both, size=shape, mode="bilinear", align_corners=False).unbind(1)
+        share, rest = torch.nn.functional.interpolate(both, size=shape, mode="bilinear", align_corners=False).unbind(1)
         return log_odds(share, rest)
 
     def _official(self, logits: Tensor, shape: tuple[int, int]) -> Probability:
-        from torch.nn import functional
-
         probability = torch.sigmoid(logits)[None]
-        resized = functional.interpolate(probability, size=shape, mode="bilinear", align_corners=False)
+        resized = torch.nn.functional.interpolate(probability, size=shape, mode="bilinear", align_corners=False)
         return np.asarray((resized[0, 0] > self._threshold).cpu().numpy(), np.float32)
 
 

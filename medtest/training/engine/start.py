@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
 from medtest.systems.checkpoints.inputs import INPUTS, InputKind
+from medtest.systems.checkpoints.weights import load_network, read_info
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -47,8 +48,6 @@ def start_from(network: nn.Module, path: Path) -> None:
     Raises:
         MedtestError: They are of another network, or cannot be read.
     """
-    from medtest.systems.checkpoints.weights import load_network
-
     path = weights_file(path)
     other, _ = load_network(path)
     try:
@@ -75,8 +74,6 @@ def backbone_from(network: nn.Module, family: str, path: Path) -> int:
     Raises:
         MedtestError: One of the two has no Res2Net, or their widths differ.
     """
-    from medtest.systems.checkpoints.weights import load_network, read_info
-
     path = weights_file(path)
     source_family = str(read_info(path).network.get("family"))
     for checked in (source_family, family):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -94,7 +95,7 @@ class LabelKind:
         """Return a recipe of classifiers, in which ``held_out=`` has another name."""
         from medtest.training.classification.recipe import load_recipe
 
-        return load_recipe(name, {_watching(key): value for key, value in changes.items()})
+        return load_recipe(name, {re.sub(r"^validation\.", "watching.", key): value for key, value in changes.items()})
 
     def suite(self, suite: Suite, phantoms: int) -> Suite:
         """Return the suite with training phantoms, or a folder, in place of its seeds."""
@@ -147,10 +148,6 @@ class LabelKind:
         )
         identity = {"from": start.sha256, "further": True}
         return classifier_training(start.network, data, identity=identity, write=write, from_start=True)
-
-
-def _watching(key: str) -> str:
-    return f"watching.{key.removeprefix('validation.')}" if key.startswith("validation.") else key
 
 
 FurtherKind: TypeAlias = "MaskKind | LabelKind"

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from medtest.core.errors import MedtestError, UserMistakes, nearest_name, typed_error
 from medtest.core.files.tensors import replacing
 from medtest.core.plugins import part, parts
+from medtest.systems.checkpoints.weights import WeightsInfo, is_ours, load_network, save_weights
 from medtest.systems.files import cached_sha256, file_mistakes, user_path
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from medtest.systems.checkpoints.weights import WeightsInfo
     from medtest.training.settings.recipe import Recipe
 
 COMPACT = "compact"
@@ -85,8 +85,6 @@ def open_start(model: str, source: str, *, settings: Mapping[str, Any] | None = 
         MedtestError: The weights do not fit.
     """
     check_family(model)
-    from medtest.systems.checkpoints.weights import is_ours, load_network
-
     kind = part("systems", model).load()
     if source == COMPACT:
         path = Path(kind(model, kind.Settings()).compact_weights)
@@ -199,8 +197,6 @@ def write_weights(path: Path, start: StartingPoint, state: Mapping[str, Tensor],
         note: Note for readers of the file.
     """
     from safetensors.torch import save
-
-    from medtest.systems.checkpoints.weights import save_weights
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if start.info is not None:

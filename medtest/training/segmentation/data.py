@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from medtest.core.errors import MedtestError
 from medtest.core.plugins import part
+from medtest.phantoms.colon import REVISION, colon_rng, make_colon
 from medtest.seeds.base import SeedSource
 from medtest.seeds.needed import first_places
 from medtest.systems.checkpoints.inputs import IMAGENET, InputKind
@@ -26,6 +27,8 @@ from medtest.training.segmentation.colour import Colours, colours_of, exchange_c
 from medtest.training.segmentation.losses import border_weights
 
 Floats = NDArray[np.float32]
+PHANTOMS = "training"
+"""Data set name of training phantoms; suites use other names, so that their phantoms differ."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +131,37 @@ def folder_source(root: Path) -> SeedSource:
         dataset=root.name.lower(), settings=kind.Settings(**info.defaults), root=root, suite_seed=0
     )
     return source
+
+
+def phantom_pairs(count: int, *, seed: int, size: int, cache: Path, negatives: float | None = None) -> Pairs:
+    """Return phantoms with masks at one size, from the cache if present.
+
+    Args:
+        count: Number of phantoms.
+        seed: Suite seed of the phantoms.
+        size: Side in pixels.
+        cache: Folder of the cache; created if missing.
+        negatives: Probability of a phantom without a polyp; None for the phantoms' own.
+    """
+    share = "" if negatives is None else f"_neg{negatives:g}"
+    file = cache / f"colon_r{REVISION}_s{seed}_n{count}{share}_{size}.npz"
+    names = tuple(f"{PHANTOMS}/{index}" for index in range(count))
+    if file.is_file():
+        with np.load(file) as stored:
+            return Pairs(images=stored["images"], masks=stored["masks"], names=names)
+    images = np.empty((count, size, size, 3), np.uint8)
+    masks = np.empty((count, size, size), np.uint8)
+    for index in range(count):
+        rng = colon_rng(seed, PHANTOMS, index)
+        phantom = make_colon(rng) if negatives is None else make_colon(rng, negatives=negatives)
+        images[index] = shrink(phantom.image, size)
+        masks[index] = shrink_mask(phantom.mask.astype(np.uint8) * 255, size)
+    cache.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    with partial.open("wb") as opened:
+        np.savez(opened, images=images, masks=masks)
+    partial.replace(file)
+    return Pairs(images=images, masks=masks, names=names)
 
 
 class PairBatches:

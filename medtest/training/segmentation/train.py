@@ -16,8 +16,7 @@ import numpy as np
 
 from medtest.core.deferred import torch
 from medtest.core.errors import MedtestError
-from medtest.training.segmentation.data import Pairs, folder_source, pairs_from_source
-from medtest.training.segmentation.made import phantom_pairs
+from medtest.training.segmentation.data import Pairs, folder_source, pairs_from_source, phantom_pairs
 from medtest.training.settings.options import SegmentationOptions
 
 if TYPE_CHECKING:

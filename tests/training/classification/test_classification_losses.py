@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, log_softmax
 
+from medtest.training.classification.families import loss_of, norm_of
 from medtest.training.classification.losses.attnmel import attention_dice_loss, attnmel_loss, focal_loss
 from medtest.training.classification.losses.chexnet import findings_loss, positive_shares
-from medtest.training.classification.losses.inception import inception_loss, l1_norm
+from medtest.training.classification.recipe import Losses
 
 # --- AttnMel ---------------------------------------------------------------------------------------------------------
 
@@ -84,27 +85,29 @@ def test_attnmels_loss_is_the_sum_of_its_parts() -> None:
 def test_l1_norm_is_the_sum_of_absolute_values() -> None:
     layer = torch.nn.Linear(5, 3)
     expected = sum(np.abs(value.numpy()).sum() for value in layer.state_dict().values())
-    assert l1_norm(layer.parameters()).item() == pytest.approx(expected, rel=1e-6)
+    norm = norm_of(Losses(l1=0.5), layer)
+    assert norm is not None and norm().item() == pytest.approx(0.5 * expected, rel=1e-6)
+    assert norm_of(Losses(), layer) is None
 
 
 def test_inceptions_loss_is_cross_entropy_of_the_main_head_and_the_l1_norm() -> None:
     torch.manual_seed(3)
     main, side, targets = torch.randn(4, 4), torch.randn(4, 4), torch.tensor([0, 3, 1, 2])
-    parameters = [torch.full((10,), -2.0)]
+    network = torch.nn.Linear(10, 1, bias=False)
+    torch.nn.init.constant_(network.weight, -2.0)
     entropy = -log_softmax(main.numpy(), axis=1)[np.arange(4), targets.numpy()].mean()
-    beside = -log_softmax(side.numpy(), axis=1)[np.arange(4), targets.numpy()].mean()
-    assert inception_loss(main, targets).item() == pytest.approx(entropy, rel=1e-6)
-    assert inception_loss((main, side), targets, parameters).item() == pytest.approx(entropy + 2e-4, rel=1e-6)
-    assert inception_loss((main, side), targets, auxiliary=0.4).item() == pytest.approx(
-        entropy + 0.4 * beside, rel=1e-6
-    )
+    for l1, outputs in ((0.0, main), (1e-5, (main, side))):
+        loss = loss_of("inceptionv3_dr", Losses(l1=l1), network)(outputs, targets, None, None)
+        assert loss.item() == pytest.approx(entropy + 20 * l1, rel=1e-6)
 
 
 def test_the_l1_norm_pulls_every_parameter_towards_zero() -> None:
-    weight = torch.tensor([2.0, -3.0], requires_grad=True)
-    inception_loss(torch.zeros(1, 4), torch.tensor([0]), [weight], l1=0.01).backward()
-    assert weight.grad is not None
-    assert weight.grad.tolist() == pytest.approx([0.01, -0.01])
+    network = torch.nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[2.0, -3.0]]))
+    loss_of("inceptionv3_dr", Losses(l1=0.01), network)(torch.zeros(1, 4), torch.tensor([0]), None, None).backward()
+    assert network.weight.grad is not None
+    assert network.weight.grad[0].tolist() == pytest.approx([0.01, -0.01])
 
 
 # --- CheXNet ---------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from medtest.systems.base import RawAnswer
 from medtest.systems.checkpoints.inputs import InputKind
 from medtest.systems.classification.crops import Interpolation, middle, shorter_side, stretched
 from medtest.systems.files import file_mistakes, user_path
+from medtest.systems.pytorch import pixels as of_pixels
 from medtest.systems.pytorch.field import CroppingSystem, Input
 from medtest.systems.pytorch.torch_system import TorchSystem, tensor_of
 
@@ -166,14 +167,14 @@ class ImageClassifier(CroppingSystem, NamedSystem, TorchSystem):
 
     def fitted_pixels(self, pixels: Tensor) -> Tensor:
         """Return pixels at the network's input size."""
-        from medtest.systems.pytorch.pixels import middle, resized, shorter_side
-
         recipe = self.recipe
         if self.input == "as_is":
-            return resized(pixels, (recipe.size, recipe.size), recipe.filter_name)
+            return of_pixels.resized(pixels, (recipe.size, recipe.size), recipe.filter_name)
         if recipe.squash:
-            return middle(resized(pixels, (recipe.resize, recipe.resize), recipe.filter_name), recipe.size)
-        return middle(shorter_side(pixels, recipe.resize, recipe.filter_name), recipe.size)
+            return of_pixels.middle(
+                of_pixels.resized(pixels, (recipe.resize, recipe.resize), recipe.filter_name), recipe.size
+            )
+        return of_pixels.middle(of_pixels.shorter_side(pixels, recipe.resize, recipe.filter_name), recipe.size)
 
     def inputs(self, images: Sequence[Image]) -> Tensor:
         """Return normalised images."""

@@ -14,7 +14,9 @@ from pydantic import Field
 from medtest.core.cases import Classes
 from medtest.core.errors import BadOutput, MedtestError, Mistake, nearest_name
 from medtest.systems.base import RawAnswer, System, SystemSettings
+from medtest.systems.classification.answers import probabilities_of
 from medtest.systems.pytorch.pixels import logits_of, merged
+from medtest.systems.pytorch.torch_system import exactly
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,8 +75,7 @@ class Naming:
         """
         values = np.asarray(scores, np.float64)
         if gives == "logits":
-            powers = np.exp(-np.abs(values)) if self.classes.multi else np.exp(values - values.max())
-            values = np.where(values >= 0, 1, powers) / (1 + powers) if self.classes.multi else powers / powers.sum()
+            values = probabilities_of(values, multi=self.classes.multi)
         return np.array([values[group].max() if self.classes.multi else values[group].sum() for group in self.groups])
 
 
@@ -135,8 +136,6 @@ class NamedSystem(System):
         Raises:
             BadOutput: They have another number of classes.
         """
-        from medtest.systems.pytorch.torch_system import exactly
-
         if self._groups is None:
             named = self.naming
             self._groups = ([], multi) if named is None else (named.groups, named.classes.multi)
