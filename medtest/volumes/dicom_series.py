@@ -47,18 +47,11 @@ _TAGS = [
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
     path: Path
+    shape: tuple[int, int]
     place: float
     position: tuple[float, float, float]
     slope: float
     shift: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Series:
-    slices: tuple[_Slice, ...]
-    turn: Turn
-    rows: int
-    columns: int
 
 
 def is_dicom(path: Path) -> bool:
@@ -86,17 +79,12 @@ def slices_of(folder: Path) -> list[Path]:
     return slices
 
 
-def info(folder: Path) -> VolumeInfo:
-    """Return the volume's properties from all headers."""
-    return _series(folder).turn.info
-
-
 def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values after rescaling, and the volume's properties."""
-    series = _series(folder)
+    slices, turn = opened(folder)
     # Slices in the order of their positions along the normal; axes slice, row, column.
-    stack = np.empty((len(series.slices), series.rows, series.columns), np.float32)
-    for target, item in zip(stack, series.slices, strict=True):
+    stack = np.empty((len(slices), *slices[0].shape), np.float32)
+    for target, item in zip(stack, slices, strict=True):
         values = _pixels(item.path)
         if values.shape != target.shape:
             raise BadFileError("has a slice whose pixels are of another size than its header says")
@@ -104,7 +92,7 @@ def read(folder: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
         if (item.slope, item.shift) != (1.0, 0.0):
             target *= np.float32(item.slope)
             target += np.float32(item.shift)
-    return np.ascontiguousarray(series.turn.apply(stack.transpose(2, 1, 0))), series.turn.info
+    return np.ascontiguousarray(turn.apply(stack.transpose(2, 1, 0))), turn.info
 
 
 def _pixels(path: Path) -> NDArray[Any]:
@@ -133,7 +121,8 @@ def transfer_syntax(file: BinaryIO) -> str:
     return str(read.file_meta.get("TransferSyntaxUID", ""))
 
 
-def _series(folder: Path) -> _Series:
+def opened(folder: Path) -> tuple[list[_Slice], Turn]:
+    """Return the slices, whose pixels are not read yet, and the conversion of their axes."""
     paths = slices_of(folder)
     if not paths:
         raise BadFileError("holds no DICOM slice")
@@ -147,7 +136,7 @@ def _series(folder: Path) -> _Series:
         raise BadFileError("has slices without position, orientation or spacing, or with damaged ones") from error
 
 
-def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
+def _ordered(paths: list[Path], headers: list[Any]) -> tuple[list[_Slice], Turn]:
     first = headers[0]
     rows, columns = int(first.Rows), int(first.Columns)
     check_size((len(paths), rows, columns))
@@ -170,13 +159,14 @@ def _ordered(paths: list[Path], headers: list[Any]) -> _Series:
         if not all(math.isfinite(x) for x in (*position, slope, shift)):
             raise BadFileError("has slices with NaN or infinite values")
         place = float(np.dot(position, normal))
-        slices.append(_Slice(path=path, place=place, position=position, slope=slope, shift=shift))
+        slices.append(
+            _Slice(path=path, shape=(rows, columns), place=place, position=position, slope=slope, shift=shift)
+        )
     slices.sort(key=lambda item: item.place)
     step = _step([item.place for item in slices], first)
     # A step along a row crosses columns, so its length is the second value of PixelSpacing.
     matrix = np.stack([axes[0] * gap[1], axes[1] * gap[0], normal * step], axis=1)
-    turn = turn_of(matrix, np.array(slices[0].position), (columns, rows, len(slices)))
-    return _Series(slices=tuple(slices), turn=turn, rows=rows, columns=columns)
+    return slices, turn_of(matrix, np.array(slices[0].position), (columns, rows, len(slices)))
 
 
 def _step(places: list[float], header: Any) -> float:

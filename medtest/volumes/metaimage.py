@@ -16,15 +16,10 @@ MOST_HEADER = 65_536
 _BAD = "is not a MetaImage file, or is damaged or truncated"
 
 
-def info(path: Path) -> VolumeInfo:
-    """Return the volume's properties from its header."""
-    return _opened(path)[1].info
-
-
 def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values and properties of a volume."""
     sitk = simpleitk_library()
-    reader, turn = _opened(path)
+    reader, turn = opened(path)
     with damage_is(_BAD):
         image = reader.Execute()
         # SimpleITK's array has reversed axes: k, j, i.
@@ -32,7 +27,8 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     return np.ascontiguousarray(turn.apply(stored), dtype=np.float32), turn.info
 
 
-def _opened(path: Path) -> tuple[Any, Turn]:
+def opened(path: Path) -> tuple[Any, Turn]:
+    """Return a volume whose values are not read yet, and the conversion of its axes."""
     _check_head(path)
     sitk = simpleitk_library()
     reader = sitk.ImageFileReader()

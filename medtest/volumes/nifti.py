@@ -23,14 +23,9 @@ _LPS = np.diag([-1.0, -1.0, 1.0])
 """NIfTI's axes point right, front, head; ours left, back, head."""
 
 
-def info(path: Path) -> VolumeInfo:
-    """Return the volume's properties from its header."""
-    return _opened(path)[1].info
-
-
 def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     """Return values and properties of a volume."""
-    image, turn = _opened(path)
+    image, turn = opened(path)
     proxy = image.dataobj
     with damage_is(_BAD):
         # Read as stored and rescaled in place, because nibabel would convert to float64.
@@ -43,7 +38,8 @@ def read(path: Path) -> tuple[NDArray[np.float32], VolumeInfo]:
     return values, turn.info
 
 
-def _opened(path: Path) -> tuple[Any, Turn]:
+def opened(path: Path) -> tuple[Any, Turn]:
+    """Return a volume whose values are not read yet, and the conversion of its axes."""
     nibabel = nibabel_library()
     check_head(path)
     with damage_is(_BAD):

@@ -41,7 +41,7 @@ def volume_info(path: Path) -> VolumeInfo:
     Raises:
         BadFileError: The volume cannot be read; the message gives the reason.
     """
-    properties: VolumeInfo = _reader(path).info(path)
+    properties: VolumeInfo = _reader(path).opened(path)[1].info
     return properties
 
 
