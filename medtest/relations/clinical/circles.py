@@ -175,20 +175,21 @@ class CircleRelation(Relation):
         settings: CircleSettings = self.settings
         level = settings.levels[severity]
         shared = self.shared_parameters(rng)
-        key = (noise_seed(rng), settings.radius * seed.height, settings.placement, round(settings.margin * seed.height))
+        radius, margin = settings.radius * seed.height, round(settings.margin * seed.height)
+        key = (noise_seed(rng), radius, settings.placement, margin)
+
+        def make() -> tuple[list[Any], Iterator[Any]]:
+            return [], self._placed(CirclePlaces(seed, settings.placement, margin), radius, key[0])
+
         # Objects are placed when a severity first needs them, and kept for the others.
-        placed: list[Any]
-        placed, further = last_of(seed, f"circles.ladder.{self.what}", key, lambda: ([], self._placed(seed, *key)))
+        placed, further = last_of(seed, f"circles.ladder.{self.what}", key, make)
         placed += islice(further, max(0, level.count - len(placed)))
         if len(placed) < level.count:
             raise NotApplicable(f"no room for {level.count} {self.what}")
         return {self.what: placed[: level.count], **shared, "scale": level.scale}
 
-    def _placed(
-        self, seed: PreparedSeed, number: int, radius: float, placement: Placement, margin: int
-    ) -> Iterator[Any]:
+    def _placed(self, places: CirclePlaces, radius: float, number: int) -> Iterator[Any]:
         """Yield one placed object after the other, until there is no room."""
-        places = CirclePlaces(seed, placement, margin)
         rng = np.random.Generator(np.random.PCG64(number))
         for index in count():
             item = self.place_next(places, radius, index, rng)
