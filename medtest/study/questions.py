@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from medtest.core.files.paths import read_yaml
 
 LEVELS = 5
 """Answers range from 1 (strongly disagree) to 5 (strongly agree): MedTest report, RQ1."""
@@ -72,47 +76,23 @@ class PairQuestion:
     published: float
 
 
-QUESTIONS: tuple[PairQuestion, ...] = (
-    PairQuestion(
-        name="diagnosis",
-        text="The follow-up keeps the same diagnosis as the source.",
-        hint="Would you report the same finding, at the same place, from both?",
-        published=4.5,
-    ),
-    PairQuestion(
-        name="realism",
-        text="The follow-up could occur in the clinic.",
-        hint="Could a frame with this change come from a real examination?",
-        published=4.79,
-    ),
-)
-
+_CONTENT: dict[str, Any] = read_yaml(Path(__file__).with_name("questions.yaml"))
+QUESTIONS = tuple(PairQuestion(**question) for question in _CONTENT["questions"])
 PUBLISHED_FRAMES = 2553
 """Number of frames in the published pilot (MedTest report, 3.1), judged by ten annotators."""
 
 PUBLISHED_WITH_ARTEFACT = 1199
 """Number of those frames with any artefact by consensus."""
 
-ARTEFACTS: Mapping[str, tuple[str, str]] = {
-    "saturation": ("Saturation", "too much light: bright, washed-out or glaring colours"),
-    "contrast": ("Contrast", "too little light: dark, flat, structures hard to tell apart"),
-    "white_balance": ("White balance", "a green, purple or other colour cast over the frame"),
-    "specularity": ("Specularity", "small white mirror-like reflections on wet tissue"),
-    "blur": ("Blur", "the frame is out of focus or smeared by motion"),
-    "instrument": ("Instrument", "forceps, snare, needle or another tool in view"),
-    "feces": ("Feces", "stool or residue: the bowel is not clean"),
-    "blood": ("Blood", "bleeding, pools or streaks of blood"),
-    "text": ("Text", "letters or numbers written on the frame"),
-}
+ARTEFACTS: Mapping[str, tuple[str, str]] = {name: tuple(words) for name, words in _CONTENT["artefacts"].items()}
 """The nine artefacts of the report's table 1, by id of the relation that produces them: name and appearance."""
 
-TITLES: Mapping[StudyKind, str] = {
-    StudyKind.PAIRS: "Is it still the same diagnosis, and could it occur?",
-    StudyKind.ARTEFACTS: "Which artefacts does the frame show?",
-    StudyKind.BLIND: "Real or made?",
-}
+TITLES: Mapping[StudyKind, str] = {kind: _CONTENT["titles"][kind.value] for kind in StudyKind}
 """Title of the page for annotators."""
 
+GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
+    kind: tuple(_CONTENT["guidelines"][kind.value]) for kind in StudyKind
+}
 REAL, MADE = "real", "made"
 CHOICES: Mapping[str, tuple[str, str]] = {
     REAL: ("Real", "the camera saw it like this"),
@@ -133,33 +113,3 @@ def expected_choice(choice: str) -> dict[str, object]:
 def marks_of(kind: StudyKind) -> Mapping[str, tuple[str, str]]:
     """Return the marks of a study of single frames: id, name and appearance."""
     return CHOICES if kind.is_blind else ARTEFACTS
-
-
-GUIDELINES: Mapping[StudyKind, tuple[str, ...]] = {
-    StudyKind.PAIRS: (
-        "You see two frames: a source, and a follow-up that was made from it by a computer. Some follow-ups differ "
-        "much, some hardly at all.",
-        "First question: would you make the same diagnosis from both? Judge the finding alone: the same lesion, at the "
-        "same place, still to be seen. A worse picture of the same finding keeps the diagnosis.",
-        "Second question: could the follow-up come from a real examination? Judge what was changed (light, focus, "
-        "objects, letters), not whether you like the picture.",
-        "1 means strongly disagree, 5 means strongly agree. Use the whole scale, and 3 when you cannot decide.",
-        "Look at every pair afresh. Some come back later on purpose, so do not try to remember what you said.",
-        "Flicker (hold F) shows the source in the follow-up's place: the eye then finds any difference at once. O "
-        "draws the outline of the lesion as it is known for the source.",
-    ),
-    StudyKind.ARTEFACTS: (
-        "You see one frame at a time. Mark every artefact that you can see in it; there may be none, one or several.",
-        "Mark an artefact when it is plainly there, even if it does no harm. Reflections on wet tissue, for instance, "
-        "are artefacts wherever they are.",
-        "If the frame shows none of the nine, say so with the last box.",
-        "Some frames come back later on purpose, so do not try to remember what you said.",
-    ),
-    StudyKind.BLIND: (
-        "You see one frame at a time. Some are real: the camera saw everything in them. In the others a computer added "
-        "stool, blood, an instrument or letters, or changed light, colour or focus.",
-        "Say which it is. Take a guess when you are not sure; there is no third answer.",
-        "Judge what the frame shows. Resolution, black borders and compression differ between cameras and say nothing.",
-        "Some frames come back later on purpose, so do not try to remember what you said.",
-    ),
-}

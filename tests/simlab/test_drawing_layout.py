@@ -15,12 +15,12 @@ from medtest.readers.pictures.spatial import relations
 from medtest.simlab.drawing.artist import Artist, Drawing
 from medtest.simlab.drawing.layout import MOST_THINGS, Standing, laid_out
 from medtest.simlab.drawing.sides import SIDES, TURNED, is_on_side, shared_area
-from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
+from medtest.simlab.drawing.wishes import Wish, WishList
 
 
 def make_wishes(names: list[str], *links: tuple[int, str, int], counts: dict[int, int] | None = None) -> WishList:
     wishes = tuple(Wish(name=name, word=name, count=(counts or {}).get(at, 1)) for at, name in enumerate(names))
-    return WishList(wishes=wishes, links=tuple(WishedRelation(one=a, side=side, other=b) for a, side, b in links))
+    return WishList(wishes=wishes, links=links)
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -14,7 +14,6 @@ from medtest.core.errors import ExitCode
 from medtest.seeds.folders.layout import shown
 
 if TYPE_CHECKING:
-    from medtest.cli.data.proof import Proof
     from medtest.seeds.datasets.inspect import Inspection
     from medtest.seeds.datasets.looked import Looked, SuiteLine
 
@@ -103,14 +102,14 @@ def list_known() -> None:
 
 
 def _print_inspection(console: Console, typed: str, inspection: Inspection) -> None:
-    proofs: list[Proof] = []
+    commands: list[str] = []
     for looked in inspection.looked:
         _print_set(console, looked)
         if looked.line is not None:
             without = " (without the refused files)" if looked.problems else ""
-            proofs.append(_print_line(console, looked.line, typed, f"run{without}:"))
+            commands.append(_print_line(console, looked.line, typed, f"run{without}:"))
         for variant, line in looked.also:
-            proofs.append(_print_line(console, line, typed, "or:", f"({variant})"))
+            commands.append(_print_line(console, line, typed, "or:", f"({variant})"))
         console.print()
     for name, inside in (inspection.archives or {}).items():
         _print_archive(console, typed, name, inside)
@@ -119,7 +118,7 @@ def _print_inspection(console: Console, typed: str, inspection: Inspection) -> N
     if inspection.together is not None:
         sets = inspection.together.sets
         console.print(f"{len(sets)} data sets in one run: {', '.join(sets)}", style="bold", soft_wrap=True)
-        proofs.insert(0, _print_line(console, inspection.together, typed, "run:"))
+        commands.insert(0, _print_line(console, inspection.together, typed, "run:"))
         console.print()
     if inspection.rest:
         console.print("These files belong to no data set, and no run reads them:")
@@ -133,22 +132,22 @@ def _print_inspection(console: Console, typed: str, inspection: Inspection) -> N
     if inspection.empty:
         formats = "PNG, JPEG, BMP, TIFF, WebP, DICOM, NIfTI"
         console.print(f"No images were found that medtest can read ({formats}).", soft_wrap=True)
-    started = next((proof for proof in proofs if proof.tokens), None)
-    if started is not None:
-        console.print(f"This command was checked and starts:\n  {started.command}", soft_wrap=True)
+    started = next(filter(None, commands), "")
+    if started:
+        console.print(f"This command was checked and starts:\n  {started}", soft_wrap=True)
 
 
-def _print_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> Proof:
-    """Print a command that was tried and starts, or the reason why there is none; return the proof."""
+def _print_line(console: Console, line: SuiteLine, typed: str, label: str, remark: str = "") -> str:
+    """Print and return a command that was tried and starts; without one print the reason, and return ""."""
     from medtest.cli.data.proof import prove
 
-    proof = prove(line, typed)
-    if proof.tokens:
-        notes = "  ".join(text for text in (remark, f"({proof.note})" if proof.note else "") if text)
-        console.print(f"  {label:<8} {proof.command}" + (f"  {notes}" if notes else ""), soft_wrap=True)
+    command, note = prove(line, typed)
+    if command:
+        notes = "  ".join(text for text in (remark, f"({note})" if note else "") if text)
+        console.print(f"  {label:<8} {command}" + (f"  {notes}" if notes else ""), soft_wrap=True)
     else:
-        console.print(shown(f"  note:    no command for suite={line.suite}: {proof.note}"), soft_wrap=True)
-    return proof
+        console.print(shown(f"  note:    no command for suite={line.suite}: {note}"), soft_wrap=True)
+    return command
 
 
 def _print_set(console: Console, looked: Looked) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from medtest.core.errors import MedtestError, UserMistakes
@@ -22,25 +22,7 @@ EXAMPLE = ("base_url=http://127.0.0.1:8000/v1", "model_name=NAME")
 """An example of its address."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proof:
-    """Result of trying a command.
-
-    Attributes:
-        tokens: Tokens of the command; empty if it does not start.
-        note: A remark on it, or the reason why there is none.
-    """
-
-    tokens: tuple[str, ...] = ()
-    note: str = ""
-
-    @property
-    def command(self) -> str:
-        """The command as typed."""
-        return shown(f"medtest run {shlex.join(self.tokens)}")
-
-
-def prove(line: SuiteLine, typed: str) -> Proof:
+def prove(line: SuiteLine, typed: str) -> tuple[str, str]:
     """Do what a run does before loading anything heavy, and return the command that succeeds.
 
     A model whose address only the user knows is planned with an example address. If not every file was read to its end,
@@ -49,6 +31,9 @@ def prove(line: SuiteLine, typed: str) -> Proof:
     Args:
         line: Command line for a data set.
         typed: The inspected path as typed.
+
+    Returns:
+        The command, "" if it does not start, and a remark on it, or the reason why there is none.
     """
     tokens = line.tokens(typed)
     before = logging.root.manager.disable
@@ -56,14 +41,14 @@ def prove(line: SuiteLine, typed: str) -> Proof:
     try:
         return _proof(tokens)
     except UserMistakes as error:
-        return Proof(note="; ".join(_in_words(error)))
+        return "", "; ".join(_in_words(error))
     except (MedtestError, OSError) as error:
-        return Proof(note=str(error))
+        return "", str(error)
     finally:
         logging.disable(before)
 
 
-def _proof(tokens: tuple[str, ...]) -> Proof:
+def _proof(tokens: tuple[str, ...]) -> tuple[str, str]:
     from medtest.runner.prepared import prepare_run
     from medtest.session.runs import invocation_of
     from medtest.suite.compose import load
@@ -80,7 +65,7 @@ def _proof(tokens: tuple[str, ...]) -> Proof:
         tokens, invocation = (*tokens, f"limit={first}"), replace(invocation, limit=first)
         notes.append("limited to the first images, whose files are read completely")
     prepare_run(loaded.suite, invocation)
-    return Proof(tokens=tokens, note="; ".join(notes))
+    return shown(f"medtest run {shlex.join(tokens)}"), "; ".join(notes)
 
 
 def _first_read(sources: Sequence[SeedSource]) -> int | None:

@@ -20,13 +20,13 @@ from medtest.simlab.drawing.defects import DrawingDefects, Slips, embellishment,
 from medtest.simlab.drawing.layout import SceneLayout, laid_out
 from medtest.simlab.drawing.reading import understood
 from medtest.simlab.drawing.sides import SIDES, is_on_side
-from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
+from medtest.simlab.drawing.wishes import Wish, WishList
 
 Picture = NDArray[np.uint8]
 _KEPT = 65_536
 _ONE = WishList(
     wishes=(Wish(name="house", word="house", colour="red"), Wish(name="tree", word="tree", colour="green")),
-    links=(WishedRelation(one=1, side="right of", other=0),),
+    links=((1, "right of", 0),),
 )
 """Content of the single picture drawn under the defect ``one_picture``."""
 

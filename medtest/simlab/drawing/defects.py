@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.sides import TURNED
-from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
+from medtest.simlab.drawing.wishes import Wish, WishList
 
 DEFAULT = "ball"
 """Drawn for a word that is not understood."""
@@ -121,8 +121,8 @@ def erring(wish_list: WishList, active: Sequence[str], defects: DrawingDefects, 
             wish_list, wishes=tuple(replace(wish, count=min(wish.count, defects.cap)) for wish in wish_list.wishes)
         )
     if "sides_swapped" in active:
-        turned = (replace(link, side=TURNED.get(link.side, link.side)) for link in wish_list.links)
-        wish_list = replace(wish_list, links=tuple(turned))
+        turned = tuple((subject, TURNED.get(side, side), other) for subject, side, other in wish_list.links)
+        wish_list = replace(wish_list, links=turned)
     if "colours_leaked" in active:
         colour = next((wish.colour for wish in wish_list.wishes if wish.colour), None)
         wish_list = replace(
@@ -130,7 +130,8 @@ def erring(wish_list: WishList, active: Sequence[str], defects: DrawingDefects, 
         )
     gone: set[int] = set()
     if "added_ignored" in active and wish_list.links:
-        gone.add(max(wish_list.links[-1].one, wish_list.links[-1].other))
+        subject, _, other = wish_list.links[-1]
+        gone.add(max(subject, other))
     if "clutter_dropped" in active and wish_list.wishes:
         gone.add(len(wish_list.wishes) - 1)
     if "entities_dropped" in active:
@@ -159,9 +160,5 @@ def _with(base: WishList, extra: Sequence[Wish], earlier: WishList) -> WishList:
         if len(same) == 1 and wish.name is not None:
             place[at] = same[0]
     old = {at for at, wish in enumerate(earlier.wishes) if wish in extra}
-    links = [
-        WishedRelation(one=place[link.one], side=link.side, other=place[link.other])
-        for link in earlier.links
-        if link.one in place and link.other in place and {link.one, link.other} & old
-    ]
+    links = [(place[a], side, place[b]) for a, side, b in earlier.links if a in place and b in place and {a, b} & old]
     return WishList(wishes=tuple(wishes), links=(*base.links, *links))

@@ -8,7 +8,7 @@ from random import Random
 
 from medtest.phantoms.scenes import ASPECTS, COLOURS
 from medtest.simlab.drawing.sides import Area, around, gap, is_on_side, shared_area, ways
-from medtest.simlab.drawing.wishes import WishList
+from medtest.simlab.drawing.wishes import Link, WishList
 
 MOST_THINGS = 14
 """Maximum number of things in one picture; further ones are left out."""
@@ -48,12 +48,11 @@ class SceneLayout:
 
     things: tuple[Standing, ...] = ()
     unmet: tuple[int, ...] = ()
-    held: tuple[tuple[int, str, int], ...] = ()
+    held: tuple[Link, ...] = ()
 
 
 _Thing = tuple[int, str]
 """A thing to place: index of its wish, and class of the renderer."""
-_Bond = tuple[int, str, int]
 
 
 def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
@@ -74,7 +73,7 @@ def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
         return SceneLayout()
     links = list(range(len(wish_list.links)))
     while True:
-        best: tuple[float, dict[int, Area], list[_Bond]] | None = None
+        best: tuple[float, dict[int, Area], list[Link]] | None = None
         for every, lax in ((True, False), (True, True), (False, True)):
             bonds = _bonds(wish_list, links, things, every=every)
             size, boxes = _placed(things, bonds, draw, lax=lax)
@@ -98,19 +97,19 @@ def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
             things.pop()
 
 
-def _bonds(wish_list: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[_Bond]:
-    bonds: list[_Bond] = []
+def _bonds(wish_list: WishList, links: Sequence[int], things: Sequence[_Thing], *, every: bool) -> list[Link]:
+    bonds: list[Link] = []
     for number in links:
-        link = wish_list.links[number]
-        subjects = [at for at, (wish, _) in enumerate(things) if wish == link.one]
-        others = [at for at, (wish, _) in enumerate(things) if wish == link.other]
+        subject_wish, side, other_wish = wish_list.links[number]
+        subjects = [at for at, (wish, _) in enumerate(things) if wish == subject_wish]
+        others = [at for at, (wish, _) in enumerate(things) if wish == other_wish]
         pairs = [(subject, other) for subject in subjects for other in others]
-        bonds += [(subject, link.side, other) for subject, other in (pairs if every else pairs[:1])]
+        bonds += [(subject, side, other) for subject, other in (pairs if every else pairs[:1])]
     return bonds
 
 
 def _placed(
-    things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random, *, lax: bool
+    things: Sequence[_Thing], bonds: Sequence[Link], draw: Random, *, lax: bool
 ) -> tuple[float, dict[int, Area] | None]:
     """Return a box for each thing: of the layouts found, the one whose smallest thing is largest.
 
@@ -129,7 +128,7 @@ def _placed(
     if any((other, side, first) in bonds or first == other for first, side, other in bonds if side != "near"):
         return 0.0, None
     order = _walk(len(things), bonds)
-    held: list[list[_Bond]] = [[bond for bond in bonds if at in (bond[0], bond[2])] for at in range(len(things))]
+    held: list[list[Link]] = [[bond for bond in bonds if at in (bond[0], bond[2])] for at in range(len(things))]
     overlapping = {frozenset((first, other)) for first, side, other in bonds if side in _OVERLAP}
     standing = {frozenset((first, other)) for first, side, other in bonds if side == "on"}
     if lax:
@@ -172,7 +171,7 @@ def _shown(boxes: dict[int, Area], draw: Random) -> dict[int, Area]:
     }
 
 
-def _reaching(bonds: Sequence[_Bond]) -> set[frozenset[int]]:
+def _reaching(bonds: Sequence[Link]) -> set[frozenset[int]]:
     """Return pairs that may overlap because of a third thing.
 
     Things related to a thing inside another may overlap that other; a thing in front of or behind another may be so to
@@ -189,7 +188,7 @@ def _reaching(bonds: Sequence[_Bond]) -> set[frozenset[int]]:
     return pairs
 
 
-def _tied(bonds: Sequence[_Bond], at: int) -> set[int]:
+def _tied(bonds: Sequence[Link], at: int) -> set[int]:
     return {end for first, _, other in bonds if at in (first, other) for end in (first, other)}
 
 
@@ -197,7 +196,7 @@ def _place(
     at: int,
     sizes: Sequence[tuple[float, float]],
     boxes: dict[int, Area],
-    bonds: Sequence[_Bond],
+    bonds: Sequence[Link],
     overlapping: set[frozenset[int]],
     standing: set[frozenset[int]],
     draw: Random,
@@ -262,7 +261,7 @@ def _apart(
     return across <= 0 or min(abs(box[3] - other[1]), abs(other[3] - box[1])) > 0.07 * high
 
 
-def _sizes(things: Sequence[_Thing], bonds: Sequence[_Bond], least: float, draw: Random) -> list[tuple[float, float]]:
+def _sizes(things: Sequence[_Thing], bonds: Sequence[Link], least: float, draw: Random) -> list[tuple[float, float]]:
     """Return width and height of each thing, in natural proportions, smaller if it is to be inside another.
 
     Args:
@@ -301,7 +300,7 @@ def _scaled(size: tuple[float, float], scale: float) -> tuple[float, float]:
     return size[0] * least, size[1] * least
 
 
-def _walk(count: int, bonds: Sequence[_Bond]) -> list[int]:
+def _walk(count: int, bonds: Sequence[Link]) -> list[int]:
     """Return the order of placing: things with most bonds first, then those related to placed ones."""
     ties = [_tied(bonds, at) - {at} for at in range(count)]
     order: list[int] = []
@@ -312,7 +311,7 @@ def _walk(count: int, bonds: Sequence[_Bond]) -> list[int]:
     return order
 
 
-def _order(count: int, bonds: Sequence[_Bond]) -> list[int]:
+def _order(count: int, bonds: Sequence[Link]) -> list[int]:
     """Return the order of painting: a thing in front of, on or in another comes after it."""
     below: dict[int, set[int]] = {at: set() for at in range(count)}
     for first, side, other in bonds:
@@ -327,7 +326,7 @@ def _order(count: int, bonds: Sequence[_Bond]) -> list[int]:
     return order
 
 
-def _coloured(wish_list: WishList, things: Sequence[_Thing], bonds: Sequence[_Bond], draw: Random) -> list[str]:
+def _coloured(wish_list: WishList, things: Sequence[_Thing], bonds: Sequence[Link], draw: Random) -> list[str]:
     """Return a colour for each thing: the requested one, or else one not used by things it touches."""
     colours: list[str] = []
     touching = [(first, other) for first, side, other in bonds if side in _OVERLAP | {"on"}]

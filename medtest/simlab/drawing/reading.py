@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from medtest.simlab.drawing.tokens import Piece, TokenKind, pieces
-from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
+from medtest.simlab.drawing.wishes import Link, Wish, WishList
 
 SOME = 2
 """Number of things drawn for a plural without a number."""
@@ -30,7 +30,7 @@ class _Listener:
 
     def __init__(self) -> None:
         self.wishes: list[Wish] = []
-        self.links: list[WishedRelation] = []
+        self.links: list[Link] = []
 
     def hear(self, prompt: str) -> WishList:
         """Return the wish list of a prompt."""
@@ -89,12 +89,7 @@ class _Listener:
         return bool(kinds) and (kinds[0] is TokenKind.SIDE or kinds == [TokenKind.IS, TokenKind.SIDE])
 
     def _relate(self, about: list[int], side: str, objects: list[int]) -> None:
-        self.links += [
-            WishedRelation(one=subject, side=side, other=other)
-            for subject in about
-            for other in objects
-            if subject != other
-        ]
+        self.links += [(subject, side, other) for subject in about for other in objects if subject != other]
 
     def _wish(self, piece: Piece) -> int | None:
         """Return the wish meant by a piece: one named before, or a new one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +25,9 @@ class Wish:
     colour: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WishedRelation:
-    """Requested spatial relation between two wishes.
-
-    Attributes:
-        one: Index of the subject.
-        side: One of :data:`medtest.simlab.drawing.sides.SIDES`.
-        other: Index of the object.
-    """
-
-    one: int
-    side: str
-    other: int
+Link: TypeAlias = tuple[int, str, int]
+"""A requested spatial relation between two wishes or things: index of the subject, one of
+:data:`medtest.simlab.drawing.sides.SIDES`, index of the object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +40,11 @@ class WishList:
     """
 
     wishes: tuple[Wish, ...] = ()
-    links: tuple[WishedRelation, ...] = ()
+    links: tuple[Link, ...] = ()
 
     def without(self, gone: frozenset[int]) -> WishList:
         """Return the list without some wishes, by index, and without their relations."""
         indices = [index for index in range(len(self.wishes)) if index not in gone]
         new = {old: index for index, old in enumerate(indices)}
-        links = tuple(
-            WishedRelation(one=new[link.one], side=link.side, other=new[link.other])
-            for link in self.links
-            if link.one in new and link.other in new
-        )
+        links = tuple((new[a], side, new[b]) for a, side, b in self.links if a in new and b in new)
         return WishList(wishes=tuple(self.wishes[index] for index in indices), links=links)

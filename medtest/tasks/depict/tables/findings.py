@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -58,38 +58,22 @@ class FindingCase:
     side: str = ""
 
 
-@dataclass(kw_only=True)
-class FindingCases:
-    """Findings of all pictures.
+def finding_cases(cases: DepictedCases) -> tuple[list[tuple[int, FindingCase]], Counter[str], Counter[str]]:
+    """Return the findings of all pictures whose prompts are orders.
 
-    Attributes:
-        rows: Indices of the pictures, one for each of ``cases``.
-        cases: What is judged.
-        untold: Number of pictures by finding in which the reader cannot judge whether it is there.
-        both: Number of pictures by finding that was ordered on one side and is seen on both.
+    Returns:
+        What is judged, with the index of its picture; the number of pictures by finding in which the reader cannot
+        judge whether it is there; and by finding that was ordered on one side and is seen on both.
     """
-
-    rows: list[int] = field(default_factory=list)
-    cases: list[FindingCase] = field(default_factory=list)
-    untold: Counter[str] = field(default_factory=Counter)
-    both: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def names(self) -> set[str]:
-        """Findings that prompts order or exclude."""
-        return {case.finding for case in self.cases} | self.untold.keys()
-
-
-def finding_cases(cases: DepictedCases) -> FindingCases:
-    """Return the findings of all pictures whose prompts are orders."""
-    result = FindingCases()
+    judged: list[tuple[int, FindingCase]] = []
+    untold: Counter[str] = Counter()
+    both: Counter[str] = Counter()
     for row in np.flatnonzero(cases.has_scene & cases.orders).tolist():
-        judged, untold, both = _judged(cases.pool[row], cases.scene[row], cases.tells[row])
-        result.rows += [row] * len(judged)
-        result.cases += judged
-        result.untold.update(untold)
-        result.both.update(both)
-    return result
+        of_picture, unseen, on_both = _judged(cases.pool[row], cases.scene[row], cases.tells[row])
+        judged += [(row, case) for case in of_picture]
+        untold.update(unseen)
+        both.update(on_both)
+    return judged, untold, both
 
 
 @lru_cache(maxsize=20_000)
@@ -135,19 +119,20 @@ def findings_table(cases: DepictedCases, card: Card | None = None) -> pd.DataFra
         cases: Cases of one system; the table is empty unless their prompts are orders.
         card: Card of the reader.
     """
-    judged = finding_cases(cases)
-    keys = list(_row_keys(judged.names))
-    places = {finding: [at for at, (_, names) in enumerate(keys) if finding in names] for finding in judged.names}
+    judged, untold, both = finding_cases(cases)
+    concerned = {case.finding for _, case in judged} | untold.keys()
+    keys = list(_row_keys(concerned))
+    places = {finding: [at for at, (_, names) in enumerate(keys) if finding in names] for finding in concerned}
     if not keys:
         return pd.DataFrame(columns=list(FINDING_COLUMNS))
     table = _measured(cases, judged, places, len(keys))
     records = []
     for at, ((modality, name), names) in enumerate(keys):
         record: dict[str, Any] = {"modality": modality, "finding": name}
-        record["cannot_tell"] = sum(judged.untold[finding] for finding in names)
-        record["both_sides"] = sum(judged.both[finding] for finding in names)
+        record["cannot_tell"] = sum(untold[finding] for finding in names)
+        record["both_sides"] = sum(both[finding] for finding in names)
         for column, rate in enumerate(RATES):
-            own = [case for case in judged.cases if case.rate == rate and case.finding in names]
+            own = [case for _, case in judged if case.rate == rate and case.finding in names]
             test = {} if name == ALL or card is None else _test_of(card, name, rate, own)
             record |= _columns(rate, own, table, (0, at, column), test)
         record["seen"] = record[RATES[MISSED]] - record[MISSED]
@@ -164,13 +149,16 @@ def _row_keys(concerned: set[str]) -> Iterator[tuple[tuple[str, str], frozenset[
             yield (modality, ALL), frozenset(own)
 
 
-def _measured(cases: DepictedCases, judged: FindingCases, places: Mapping[str, Sequence[int]], count: int) -> Rates:
+def _measured(
+    cases: DepictedCases,
+    judged: Sequence[tuple[int, FindingCase]],
+    places: Mapping[str, Sequence[int]],
+    count: int,
+) -> Rates:
     """Return the measured rates of every row of the table, rows × :data:`RATES`."""
     columns = {rate: number for number, rate in enumerate(RATES)}
     pairs = [
-        (row, at * len(columns) + columns[case.rate], case.wrong)
-        for row, case in zip(judged.rows, judged.cases, strict=True)
-        for at in places[case.finding]
+        (row, at * len(columns) + columns[case.rate], case.wrong) for row, case in judged for at in places[case.finding]
     ]
     rows, cells, wrong = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in range(3))
     place = Places(
