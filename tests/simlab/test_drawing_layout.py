@@ -10,10 +10,10 @@ import pytest
 
 from medtest.language.captions.render import render
 from medtest.phantoms.prompts import make
-from medtest.phantoms.scenes import CLASSES
+from medtest.phantoms.scenes import CLASSES, Placed
 from medtest.readers.pictures.spatial import relations
 from medtest.simlab.drawing.artist import Artist, Drawing
-from medtest.simlab.drawing.layout import MOST_THINGS, Standing, laid_out
+from medtest.simlab.drawing.layout import MOST_THINGS, laid_out
 from medtest.simlab.drawing.sides import SIDES, TURNED, is_on_side, shared_area
 from medtest.simlab.drawing.wishes import Wish, WishList
 
@@ -27,8 +27,9 @@ def make_wishes(names: list[str], *links: tuple[int, str, int], counts: dict[int
 def test_a_requested_side_holds_by_its_own_rule_and_by_the_readers(side: str) -> None:
     draw = Random(SIDES.index(side))
     for turn in range(40):
-        layout = laid_out(make_wishes(draw.sample(CLASSES, 2), (0, side, 1)), Random(turn))
-        boxes = {entity.wish: entity.box for entity in layout.things}
+        names = draw.sample(CLASSES, 2)
+        layout = laid_out(make_wishes(names, (0, side, 1)), Random(turn))
+        boxes = {names.index(entity.name): entity.box for entity in layout.things}
         assert layout.unmet == ()
         assert is_on_side(side, boxes[0], boxes[1])
         # the reader's rule is another, with thresholds of its own: what is drawn lies well within
@@ -45,7 +46,7 @@ def test_scenes_of_many_entities_hold_the_requested_relations() -> None:
         names = draw.sample(CLASSES, draw.randint(2, 6))
         links = [(new, draw.choice(SIDES), draw.randrange(new)) for new in range(1, len(names))]
         layout = laid_out(make_wishes(names, *links), Random(turn))
-        boxes = {entity.wish: entity.box for entity in layout.things}
+        boxes = {names.index(entity.name): entity.box for entity in layout.things}
         assert sorted(boxes) == list(range(len(names)))
         assert all(min(box) >= 0 and max(box) <= 1 for box in boxes.values())
         requested, unmet = requested + len(links), unmet + len(layout.unmet)
@@ -77,8 +78,8 @@ def test_requests_of_phantom_prompts_are_large_enough_to_see_and_hold_by_a_reade
 def test_a_contradiction_gives_up_the_last_request() -> None:
     layout = laid_out(make_wishes(["dog", "cat"], (0, "left of", 1), (1, "left of", 0)), Random(0))
     assert layout.unmet == (1,)
-    boxes = {entity.wish: entity.box for entity in layout.things}
-    assert is_on_side("left of", boxes[0], boxes[1])
+    boxes = {entity.name: entity.box for entity in layout.things}
+    assert is_on_side("left of", boxes["dog"], boxes["cat"])
 
 
 def test_too_many_requests_are_bounded_and_no_request_is_empty() -> None:
@@ -106,6 +107,6 @@ def test_the_same_prompt_and_seed_are_drawn_alike_and_another_seed_is_not() -> N
     assert [entity.colour for entity in first.layout.things if entity.name == "dog"] == ["red"]
 
 
-def _sides_of(drawing: Drawing) -> list[tuple[Standing, str, Standing]]:
+def _sides_of(drawing: Drawing) -> list[tuple[Placed, str, Placed]]:
     entities = drawing.layout.things
     return [(entities[a], side, entities[b]) for a, side, b in drawing.truth().sides]

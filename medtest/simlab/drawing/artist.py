@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.recent import Recent
-from medtest.phantoms.scenes import Placed, draw_scene
+from medtest.phantoms.scenes import draw_scene
 from medtest.simlab.answering.draws import Draws
 from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, drawn_order, paint_order
 from medtest.simlab.drawing.clinical.defects import ClinicalDefects, clinical_slips
@@ -188,5 +188,4 @@ class Artist:
             return paint_order(drawing, size)
         if drawing.blank:
             return np.full((size, size, 3), 255, np.uint8)
-        objects = [Placed(name=placed.name, colour=placed.colour, box=placed.box) for placed in drawing.layout.things]
-        return draw_scene(objects, size=size, rng=np.random.Generator(np.random.PCG64(drawing.paint)))
+        return draw_scene(drawing.layout.things, size=size, rng=np.random.Generator(np.random.PCG64(drawing.paint)))

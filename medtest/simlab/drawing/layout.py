@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from medtest.phantoms.scenes import ASPECTS, COLOURS
+from medtest.phantoms.scenes import ASPECTS, COLOURS, Placed
 from medtest.simlab.drawing.sides import Area, around, gap, is_on_side, shared_area, ways
 from medtest.simlab.drawing.wishes import Link, WishList
 
@@ -20,23 +20,6 @@ _LARGEST, _GOOD, _LEAST = 0.4, 0.22, 0.14
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A placed thing.
-
-    Attributes:
-        name: Class of the renderer.
-        colour: Colour of the renderer.
-        box: Left, top, right and bottom edge as fractions of the picture.
-        wish: Index of its wish.
-    """
-
-    name: str
-    colour: str
-    box: Area
-    wish: int
-
-
-@dataclass(frozen=True, slots=True)
 class SceneLayout:
     """A picture before painting.
 
@@ -46,7 +29,7 @@ class SceneLayout:
         held: Intended relations: index of a thing, side, index of the other.
     """
 
-    things: tuple[Standing, ...] = ()
+    things: tuple[Placed, ...] = ()
     unmet: tuple[int, ...] = ()
     held: tuple[Link, ...] = ()
 
@@ -87,7 +70,7 @@ def laid_out(wish_list: WishList, draw: Random) -> SceneLayout:
             order = _order(len(things), bonds)
             place = {at: number for number, at in enumerate(order)}
             return SceneLayout(
-                tuple(Standing(things[at][1], colours[at], _rounded(boxes[at]), things[at][0]) for at in order),
+                tuple(Placed(name=things[at][1], colour=colours[at], box=_rounded(boxes[at])) for at in order),
                 tuple(sorted(set(range(len(wish_list.links))) - set(links))),
                 tuple((place[first], side, place[other]) for first, side, other in bonds),
             )
