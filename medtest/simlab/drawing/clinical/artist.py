@@ -21,38 +21,19 @@ _MOST = {"polyp": 4, "nodule": 4, "mass": 3, "angiectasia": 5, "ulcer": 5, "eros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFinding:
-    """Finding in a picture.
-
-    Attributes:
-        name: Its name in ``nouns.yaml``.
-        side: The patient's ``left``, ``right``, ``bilateral``, or "" if it has none.
-        millimetres: Diameter; None if it has none.
-        type: Paris type in small letters, or "".
-        colour: A colour, or "".
-    """
-
-    name: str
-    side: str = ""
-    millimetres: float | None = None
-    type: str = ""
-    colour: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClinicalDrawing:
     """The drawing of a clinical prompt, before painting.
 
     Attributes:
         prompt: The prompt's content.
-        shown: Findings in the picture, an entry for each instance.
+        shown: Findings in the picture, an entry for each instance, with what is drawn.
         slips: Defects of the drawing.
         paint: Key of the painting.
         revised: The drawn prompt, if it differs from the request: never.
     """
 
     prompt: ClinicalPrompt
-    shown: tuple[ShownFinding, ...]
+    shown: tuple[NamedFinding, ...]
     slips: Slips
     paint: int = 0
     revised: str = ""
@@ -77,7 +58,7 @@ def drawn_order(prompt: ClinicalPrompt, text: str, seed: int, slips: Slips) -> C
     if slips.refused_as:
         return ClinicalDrawing(prompt=prompt, shown=(), slips=slips)
     rng = Random(key)  # noqa: S311 - not security-relevant
-    shown: list[ShownFinding] = []
+    shown: list[NamedFinding] = []
     for finding in clinical_erring(prompt, slips.names):
         instances = _instances(finding, prompt.picture, rng)
         if finding.presence != "perhaps" or rng.random() < 0.5:
@@ -85,7 +66,7 @@ def drawn_order(prompt: ClinicalPrompt, text: str, seed: int, slips: Slips) -> C
     return ClinicalDrawing(prompt=prompt, shown=tuple(shown), slips=slips, paint=key)
 
 
-def _instances(finding: NamedFinding, picture: str, rng: Random) -> list[ShownFinding]:
+def _instances(finding: NamedFinding, picture: str, rng: Random) -> list[NamedFinding]:
     """Return the instances of a finding, with what the prompt leaves open drawn at random."""
     side = finding.side or rng.choice(("left", "right"))
     colour, kind, size = rng.choice(nouns()["colours"]), rng.choice(_TYPES), rng.uniform(6.0, 9.0)
@@ -95,10 +76,10 @@ def _instances(finding: NamedFinding, picture: str, rng: Random) -> list[ShownFi
         halves = ("left", "right") if side == "bilateral" and finding.name in _MOST else (side,)
         instances = max(count, len(halves))
         sides = [halves[number % len(halves)] if is_sided else "" for number in range(instances)]
-        return [ShownFinding(name=finding.name, side=half, millimetres=finding.millimetres) for half in sides]
+        return [NamedFinding(name=finding.name, side=half, millimetres=finding.millimetres) for half in sides]
     if finding.name != "polyp":
-        return [ShownFinding(name=finding.name)] * count
-    polyp = ShownFinding(
+        return [NamedFinding(name=finding.name)] * count
+    polyp = NamedFinding(
         name="polyp",
         millimetres=finding.millimetres or size,
         type=finding.type or kind,

@@ -24,6 +24,7 @@ class StripFrame:
         verdict: Its verdict.
         probability: Probability of a single answered label, or None.
         flipped: True if it differs from its reference frame.
+        right: True if it is as expected; None without an expected label.
     """
 
     frame: int
@@ -31,6 +32,7 @@ class StripFrame:
     verdict: str
     probability: float | None
     flipped: bool
+    right: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,7 @@ def _film(records: Records, sequences: Sequences, number: int, value: Floats, co
                 verdict=str(record["verdict"]),
                 probability=None if np.isnan(probability) else float(probability),
                 flipped=bool(frame and compared[frame - 1] and value[frame - 1] > 0),
+                right=bool(sequences.right[number, frame]) if sequences.labelled[number, frame] else None,
             )
         )
     first = case_records[0]
