@@ -113,7 +113,7 @@ def test_error_cases_are_run_again_and_the_newer_row_counts(tmp_path: Path, heal
 
 def test_a_hanging_batch_is_given_up_and_the_unit_goes_on(tmp_path: Path, healthy: Any) -> None:
     suite = make_suite(seeds=2, systems={"bright": {"fault": "hang", "when": ONE}, "other": {}})
-    outcome = go(suite, tmp_path, batch_size=4, batch_seconds=3.0)
+    outcome = go(suite, tmp_path, batch_size=4, batch_seconds=2.0)
     frame = records(outcome)
     bad = frame.reason_code == "timeout"
     assert list(frame[bad].verdict) == ["ERROR"] * 4 and set(frame[bad].seed_id) == {"patient-0001"}
@@ -127,7 +127,7 @@ def test_a_hanging_batch_is_given_up_and_the_unit_goes_on(tmp_path: Path, health
 @pytest.mark.slow
 def test_a_hang_in_a_later_batch_leaves_the_others(tmp_path: Path, healthy: Any) -> None:
     suite = make_suite(seeds=2, systems={"bright": {"fault": "hang", "when": "patient-0000/dim2_s1"}})
-    frame = records(go(suite, tmp_path, batch_size=4, batch_seconds=3.0))
+    frame = records(go(suite, tmp_path, batch_size=4, batch_seconds=2.0))
     bad = frame.verdict == "ERROR"
     assert list(zip(frame[bad].relation, frame[bad].severity, strict=True)) == [
         ("dim", 4), ("dim", 5), ("dim2", 1), ("dim2", 2),
@@ -164,7 +164,7 @@ def test_relations_that_do_not_apply_break_or_lie(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_relation_that_hangs(tmp_path: Path) -> None:
     suite = make_suite(seeds=1, relations={"stuck": Stuck, "dim": Dim}, severities=(1, 2))
-    frame = records(go(suite, tmp_path, batch_size=3, batch_seconds=3.0))
+    frame = records(go(suite, tmp_path, batch_size=3, batch_seconds=2.0))
     assert list(frame.verdict[:3]) == ["PASS", "ERROR", "ERROR"]
     assert frame.reason_code[2] == "timeout" and "relation" in frame.reason[2] and set(frame.verdict[3:]) == {"PASS"}
 

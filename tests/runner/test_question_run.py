@@ -205,13 +205,13 @@ def test_a_worker_that_grows_is_replaced_and_no_question_is_asked_twice(tmp_path
     assert_equal_records(records(outcome), records(go(question_suite(seeds=14), tmp_path / "whole")))
 
 
-def interrupted(home: Path, settings: dict[str, Any]) -> int:
+def interrupted(home: Path, settings: dict[str, Any], halt_seconds: float = 3.0) -> int:
     """Run in a separate process, interrupt it after a few questions; return exit code and seconds."""
     log = home / "log"
     process = script(
         "from question_parts import question_suite\n"
         "import medtest.runner.pool.dispatch as dispatch\n"
-        "dispatch.HALT_SECONDS = 3.0\n"
+        f"dispatch.HALT_SECONDS = {halt_seconds}\n"
         f"suite = question_suite(systems={{'meter': { ({**settings, 'log': str(log)})!r}}})\n"
         "outcome = run_suite(suite, Invocation(home=home, quiet=True), limits=Limits(samples=0))\n"
         "sys.exit(130 if outcome.interrupted else 0)\n",
@@ -239,7 +239,7 @@ def test_an_interrupt_records_every_answer_that_came(tmp_path: Path) -> None:
 
 
 def test_a_call_that_does_not_end_is_given_up_after_the_interrupt_s_bound(tmp_path: Path) -> None:
-    assert interrupted(tmp_path, {"fault": "hang"}) == 130  # the call itself never ends
+    assert interrupted(tmp_path, {"fault": "hang"}, halt_seconds=1.0) == 130  # the call itself never ends
 
 
 def test_a_seed_that_cannot_be_read_and_a_follow_up_that_cannot_be_made(tmp_path: Path) -> None:

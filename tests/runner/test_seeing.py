@@ -88,12 +88,12 @@ def test_every_content_is_read_once_and_every_caller_gets_the_result(tmp_path: P
 def test_only_contents_that_hang_die_or_break_are_blamed(tmp_path: Path) -> None:
     results = Results()
     words = ["a", "hang", "bb", "die", "ccc", "break", "dddd"]
-    with stage_of(tmp_path, seconds=3.0) as (stage, failed):
+    with stage_of(tmp_path, seconds=2.0) as (stage, failed):
         for word in words:
             stage.submit(word, results.of(word))
         facts = results.wait(len(words))
     assert {word: facts[word] for word in ("a", "bb", "ccc", "dddd")} == {"a": 1, "bb": 2, "ccc": 3, "dddd": 4}
-    assert facts["hang"] == Unreadable("the reader gave no answer within 3 s")
+    assert facts["hang"] == Unreadable("the reader gave no answer within 2 s")
     assert facts["die"] == Unreadable("the reader's process ended with exit code 3")
     assert facts["break"] == Unreadable("no word") and failed == []
 
