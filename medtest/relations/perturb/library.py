@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Mask
 from medtest.core.errors import MedtestError
+from medtest.core.files.paths import read_yaml
 from medtest.relations.perturb import GROUP, LIBRARIES
 
 Grid = NDArray[np.float32]
@@ -145,7 +145,7 @@ def classes_of(module: Any, bases: tuple[type, ...], *, without: Collection[type
 
 def refused_classes(library: str) -> dict[str, str]:
     """Return the reasons of ``refused.yaml`` by class of a library."""
-    reasons = yaml.safe_load(REFUSED.read_text(encoding="utf-8"))[library]
+    reasons = read_yaml(REFUSED)[library]
     return {name: reason for reason, names in reasons.items() for name in names}
 
 

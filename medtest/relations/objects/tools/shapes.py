@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
+
+from medtest.core.files.paths import read_yaml
 
 Floats = NDArray[np.float32]
 STEP = 0.125
@@ -136,7 +137,7 @@ def _shape(values: dict[str, Any]) -> ToolShape:
     return ToolShape(**_tuples({**values, "segments": segments}))
 
 
-_INSTRUMENTS = yaml.safe_load(Path(__file__).with_name("instruments.yaml").read_text(encoding="utf-8"))
+_INSTRUMENTS = read_yaml(Path(__file__).with_name("instruments.yaml"))
 SURFACES = {name: Surface(**_tuples(values)) for name, values in _INSTRUMENTS["surfaces"].items()}
 TOOLS = {name: _shape(values) for name, values in _INSTRUMENTS["tools"].items()}
 """Instruments of the working channel."""
