@@ -83,6 +83,7 @@ def _tested(copy: Path, tests: list[str], log: Path) -> int:
         import pytest
 
         code = pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests])
+        sys.stdout.flush()
         os._exit(int(code))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
