@@ -1,10 +1,16 @@
-"""Bounded caches."""
+"""Bounded caches, and values that are kept with a prepared seed, so that its follow-ups share them."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from medtest.core.cases import PreparedSeed
 
 K = TypeVar("K")
+P = ParamSpec("P")
 V = TypeVar("V")
 
 
@@ -29,3 +35,23 @@ class Recent(dict[K, V]):
         super().__setitem__(key, value)
         while len(self) > self.most:
             del self[next(iter(self))]
+
+
+def per_seed(make: Callable[Concatenate[PreparedSeed, P], V]) -> Callable[Concatenate[PreparedSeed, P], V]:
+    """Keep the results of a function of a seed, and of further arguments that their words tell apart."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def wrapper(seed: PreparedSeed, /, *arguments: P.args, **options: P.kwargs) -> V:
+        key = f"{name} {arguments} {options}" if arguments or options else name
+        return seed.memo(key, lambda: make(seed, *arguments, **options))
+
+    return wrapper
+
+
+def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], V]) -> V:
+    """Return the value of a key, kept with the seed; only the last value under a name is."""
+    cache: Recent[Hashable, V] = seed.memo(name, lambda: Recent(1))
+    if key not in cache:
+        cache[key] = make()
+    return cache[key]

@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Effect, Image, Mask, PreparedSeed
-from medtest.core.kept import per_seed
 from medtest.core.oracles.moves import moved_points
 from medtest.core.portable import portable_opencv
-from medtest.core.recent import Recent
+from medtest.core.recent import Recent, per_seed
 from medtest.preparation.colour_difference import colour_differences, lab_colours
 
 Integers = NDArray[np.int64]

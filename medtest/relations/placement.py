@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
 from medtest.core.portable import exp
+from medtest.core.recent import per_seed
 
 CENTRAL_FRACTION = 0.6
 """Semi-axes of the ellipse kept free without lesion information, as fraction of the field's half extent."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from medtest.core.cases import Address, FollowUp, ImageSpec, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
+from medtest.core.recent import per_seed
 from medtest.core.tasks.base import task_of
 from medtest.relations.base import Relation
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from medtest.core.cases import FollowUp, PreparedSeed
 from medtest.core.errors import NotApplicable, TargetUnreachable
-from medtest.core.kept import per_seed
+from medtest.core.recent import per_seed
 from medtest.preparation.similarity import FieldSimilarity
 from medtest.relations.calibration.interpolation import Value
 from medtest.relations.calibration.positions import LEVEL, Positions

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import last_of, per_seed
+from medtest.core.recent import last_of, per_seed
 from medtest.relations.base import Relation
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 from medtest.relations.placement import distance_to, grid_shares, keep_out, lesion_distance

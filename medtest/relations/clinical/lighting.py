@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import per_seed
 from medtest.core.plugins import PartSettings
+from medtest.core.recent import per_seed
 from medtest.preparation.visibility import burns_lesion_out
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.clinical.visible import VisibleRecolouring, interpolate, level_values

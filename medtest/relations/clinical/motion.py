@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import per_seed
+from medtest.core.recent import per_seed
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Json, Mask, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
+from medtest.core.recent import per_seed
 from medtest.relations.base import Relation
 from medtest.relations.clinical.overlay_text import draw_lines, line_width, set_block
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
 from medtest.core.portable import exp, key_generator
+from medtest.core.recent import per_seed
 from medtest.relations.objects.scene import COARSE, WHITE_FROM, SceneEstimate, channel_limits, scene_of
 
 Spot: TypeAlias = list[float]

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import last_of, per_seed
 from medtest.core.portable import power
+from medtest.core.recent import last_of, per_seed
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.clinical.reflections import as_spots, draw_ladder, shine
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, noise_seed, number

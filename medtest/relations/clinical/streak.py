@@ -17,8 +17,8 @@ from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
 from medtest.core.portable import power
+from medtest.core.recent import per_seed
 from medtest.preparation.visibility import lesion_diameter
 from medtest.relations.base import Relation
 from medtest.relations.corruptions.line_filter import blur_along

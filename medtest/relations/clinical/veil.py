@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import last_of, per_seed
 from medtest.core.portable import exp
+from medtest.core.recent import last_of, per_seed
 from medtest.relations.clinical.visible import VisibleRelation, interpolate, level_values
 from medtest.relations.levels import Level, LeveledSettings, noise_seed, number
 

@@ -17,9 +17,9 @@ from pydantic import Field
 
 from medtest.core.cases import FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
 from medtest.core.oracles.moves import moved_image
 from medtest.core.oracles.warps import warp_effect
+from medtest.core.recent import per_seed
 from medtest.relations.base import Relation
 from medtest.relations.levels import Level, LeveledSettings, number
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import last_of, per_seed
+from medtest.core.recent import last_of, per_seed
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, zoomed_layer
 from medtest.relations.corruptions.line_filter import motion_blur

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from medtest.core.cases import Image, Params, PreparedSeed
-from medtest.core.kept import last_of
+from medtest.core.recent import last_of
 from medtest.relations.corruptions.base import Corruption, CorruptionSettings, FrameAt
 from medtest.relations.corruptions.layers import Layer, fitted, grid_of, normal_layer, smoothed
 from medtest.relations.levels import Level, noise_seed, number

@@ -19,7 +19,7 @@ import numpy as np
 
 from medtest.core.cases import Image, Params, PreparedSeed
 from medtest.core.errors import MedtestError
-from medtest.core.kept import last_of
+from medtest.core.recent import last_of
 
 
 def through_video(

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medtest.core.cases import Image, PreparedSeed
-from medtest.core.kept import per_seed
 from medtest.core.portable import product
+from medtest.core.recent import per_seed
 
 Matrix = NDArray[np.float64]
 """3×3 matrix that maps a point (x, y, 1) in pixels; pixel centres are at integer coordinates."""

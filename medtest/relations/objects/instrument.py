@@ -14,7 +14,7 @@ import numpy as np
 
 from medtest.core.cases import FollowUp, Mask, Params, PreparedSeed
 from medtest.core.errors import Mistake, NotApplicable, nearest_name
-from medtest.core.kept import last_of
+from medtest.core.recent import last_of
 from medtest.relations.base import PUBLISHED_SEVERITY
 from medtest.relations.levels import number
 from medtest.relations.objects.library import BUNDLED

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from medtest.core.cases import Effect, FollowUp, Image, Params, PreparedSeed
 from medtest.core.errors import Mistake
-from medtest.core.kept import per_seed
 from medtest.core.plugins import TRUSTED, PartSettings
+from medtest.core.recent import per_seed
 from medtest.relations.base import PUBLISHED_SEVERITY, Relation
 from medtest.relations.levels import Level, PublishedRanges, RangedSettings, number
 from medtest.relations.objects.cutouts import Cutout, Variant, cutout

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
 from medtest.core.portable import exp
+from medtest.core.recent import per_seed
 from medtest.relations.objects.cutouts import Variant, coarse, cutout, pose, size_factor, size_step, visible_box
 from medtest.relations.objects.library import ObjectInfo, ObjectLibrary
 from medtest.relations.placement import Box, FreePlaces, draw_place, field_box, free_places, keep_out

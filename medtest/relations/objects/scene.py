@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import per_seed
+from medtest.core.recent import per_seed
 from medtest.relations.objects.matter.around import LIMITS as LIGHT_LIMITS
 from medtest.relations.objects.matter.around import tissue_around
 from medtest.relations.objects.matter.noise_bank import tile

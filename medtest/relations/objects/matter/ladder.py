@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from medtest.core.cases import Image, Json, Mask, PreparedSeed
 from medtest.core.errors import NotApplicable
-from medtest.core.kept import last_of, per_seed
+from medtest.core.recent import last_of, per_seed
 from medtest.relations.objects.matter.backdrop import Backdrop, backdrop_of
 from medtest.relations.objects.matter.swatches import Swatch
 from medtest.relations.objects.scene import LONGER_SIDE, Floats, SceneEstimate, scene_of
