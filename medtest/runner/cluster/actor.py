@@ -9,20 +9,19 @@ from __future__ import annotations
 import queue
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from medtest.runner.cluster.node import machine
 from medtest.runner.cluster.talk import (
+    BridgeJob,
     Heard,
     HostStart,
     NodeFacts,
     WorkerEnded,
     WorkerPlaced,
+    WorkerReport,
     WorkerReserved,
 )
-
-if TYPE_CHECKING:
-    from medtest.runner.cluster.bridge import Bridge
 
 WAIT_SECONDS = 2.0
 """Seconds that one call waits for an event."""
@@ -30,6 +29,20 @@ _UNHEARD = 20.0
 """Seconds after which an actor that does not answer is killed."""
 _THREADS = 5
 """Number of concurrent calls to an actor: one that waits, and short ones."""
+
+
+class Driver(Protocol):
+    """Interface of the process that is Ray's driver, used by actors."""
+
+    job: BridgeJob
+    ray: Any
+    host: Any
+
+    def report(self, report: WorkerReport) -> None:
+        """Send a report to the run's process."""
+
+    def end_if_cut_off(self) -> None:
+        """End this process if Ray has ended everything it started, which is not the actor's fault."""
 
 
 class Actor:
@@ -40,7 +53,7 @@ class Actor:
         driver: Ray's driver.
     """
 
-    def __init__(self, number: int, driver: Bridge) -> None:
+    def __init__(self, number: int, driver: Driver) -> None:
         self._number, self._driver = number, driver
         self._handle: Any = None
         self._group: Any = None

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from medtest.core.errors import typed_error
 from medtest.runner.cluster.talk import (
@@ -19,13 +19,11 @@ from medtest.runner.cluster.talk import (
     NoCluster,
     WorkerEnded,
     WorkerPlaced,
+    WorkerReport,
     WorkerReserved,
 )
 from medtest.runner.pool.messages import Gone
 from medtest.runner.pool.process_worker import ProcessWorker
-
-if TYPE_CHECKING:
-    from medtest.runner.cluster.ray_cluster import RayCluster
 
 _START_SECONDS = 180.0
 """Seconds allowed for a cluster to answer or start."""
@@ -33,6 +31,22 @@ _END_SECONDS = 20.0
 _AGAIN_SECONDS = 3.0
 """Seconds between two attempts to rejoin a cluster."""
 _LOOK = "Check that it runs (`ray status`) and that this machine can reach it."
+
+
+class Listener(Protocol):
+    """Receiver of a connection's events, called from the connection's thread."""
+
+    def joined(self, joined: ClusterJoined) -> None:
+        """Handle that the cluster was rejoined; it has no workers yet."""
+
+    def lost(self, why: str) -> None:
+        """Handle the loss of the cluster and of every worker on its nodes."""
+
+    def seen(self, seen: ClusterSeen) -> None:
+        """Handle a change of the cluster's nodes."""
+
+    def heard(self, report: WorkerReport) -> None:
+        """Handle a report about a worker."""
 
 
 class Connection:
@@ -44,7 +58,7 @@ class Connection:
         wait_seconds: Seconds without a cluster after which :meth:`problem` reports it.
     """
 
-    def __init__(self, job: BridgeJob, listener: RayCluster, wait_seconds: float) -> None:
+    def __init__(self, job: BridgeJob, listener: Listener, wait_seconds: float) -> None:
         self._job, self._listener, self._wait_seconds = job, listener, wait_seconds
         self._lock = threading.Lock()
         self._bridge: ProcessWorker | None = None

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from medtest.api.redact import redact
 from medtest.core.errors import MedtestError
@@ -16,6 +16,7 @@ from medtest.core.files.by_content import DRAFT
 from medtest.runner.cluster.talk import (
     BridgeCommand,
     Heard,
+    HostStart,
     KeptFile,
     NodeFacts,
     WorkerEnded,
@@ -27,8 +28,32 @@ from medtest.runner.folder import output_problems
 from medtest.runner.pool.messages import Failed, Gone, Job, Ready
 from medtest.runner.pool.worker import Inbox, Worker
 
-if TYPE_CHECKING:
-    from medtest.runner.cluster.ray_cluster import RayCluster
+
+class Home(Protocol):
+    """Interface of the cluster for its workers.
+
+    Attributes:
+        outputs: The run's folder of results.
+        joined_at: Time (``time.monotonic()``) when the cluster was last joined.
+    """
+
+    outputs: Path
+    joined_at: float
+
+    def register(self, worker: RayWorker) -> int:
+        """Register a worker and return its number for the bridge."""
+
+    def forget(self, number: int) -> None:
+        """Remove a worker."""
+
+    def send(self, command: BridgeCommand) -> None:
+        """Send a command to the bridge."""
+
+    def works(self) -> None:
+        """Record that a worker has loaded its systems."""
+
+    def begin(self, job: Job, facts: NodeFacts) -> HostStart:
+        """Return the start message for a worker on a node."""
 
 
 class RayWorker(Worker):
@@ -44,7 +69,7 @@ class RayWorker(Worker):
         node: The node on which it runs; "" until Ray has started it.
     """
 
-    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: RayCluster) -> None:
+    def __init__(self, job: Job, inbox: Inbox[tuple[Worker, Any]], cluster: Home) -> None:
         self.reserved = ""
         self.node = ""
         self._cluster = cluster

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from medtest.core.cases import Address, Reason, ReasonCode, Verdict
+from medtest.core.cases import Address, PreparedSeed, Reason, ReasonCode, Verdict
 from medtest.relations.base import Relation
 from medtest.relations.calibration.searching.queries import MILDEST
+from medtest.runner.pool.messages import UnitTask
 from medtest.runner.privacy.rules import ShownNames
 from medtest.runner.records.crafted import rows_of
 from medtest.runner.units.made_case import MadeCase, not_made
@@ -19,9 +20,6 @@ from medtest.runner.units.searching.outcomes import QueryOutcome, recorded_outco
 from medtest.runner.units.searching.query import Over
 from medtest.runner.units.searching.worst import WorstSearch
 from medtest.suite.plan import Unit
-
-if TYPE_CHECKING:
-    from medtest.runner.units.open_units import Share
 
 _STEP = ("relation", "severity", "frame", "repeat", "item")
 
@@ -56,6 +54,29 @@ class Searches:
     by_query: dict[int, tuple[SearchOfShare, int]]
     earlier: Mapping[int, QueryOutcome] | None = None
     cases: dict[int, MadeCase] = field(default_factory=dict)
+
+
+class SearchedUnit(Protocol):
+    """Unit in progress (:class:`medtest.runner.units.open_units.OpenUnit`)."""
+
+    task: UnitTask
+    unit: Unit
+    seed: PreparedSeed
+
+
+class SearchingShare(Protocol):
+    """Share of one system in a unit in progress (:class:`medtest.runner.units.open_units.Share`)."""
+
+    @property
+    def open(self) -> SearchedUnit:
+        """The unit."""
+
+    system: int
+    searches: Searches | None
+    outcomes: dict[int, QueryOutcome]
+
+    def requests(self, number: int) -> bool:
+        """Return True if a case of any question must be recorded."""
 
 
 @dataclass(kw_only=True)
@@ -99,7 +120,7 @@ class Searcher:
                 search.queries.append(number)
         return Searches(by_query)
 
-    def needed(self, share: Share, number: int) -> bool:
+    def needed(self, share: SearchingShare, number: int) -> bool:
         """Return True if a case must be answered because an unfinished query depends on it, and no record has it."""
         searches = share.searches
         if searches is None or not self.watches(share.open.unit.cases[number]):
@@ -114,7 +135,7 @@ class Searcher:
         ]
         return any(map(share.requests, later)) and self.outcome(share, number) is None
 
-    def outcome(self, share: Share, number: int) -> QueryOutcome | None:
+    def outcome(self, share: SearchingShare, number: int) -> QueryOutcome | None:
         """Return the outcome of a case over all its questions; None as long as one is missing."""
         outcomes = []
         for case in range(number, len(share.open.unit.cases), share.open.unit.row):
@@ -126,18 +147,18 @@ class Searcher:
             outcomes.append(outcome)
         return together(outcomes)
 
-    def ready(self, share: Share, number: int) -> bool:
+    def ready(self, share: SearchingShare, number: int) -> bool:
         """Return True if every outcome that a query depends on is there."""
         return all(outcome is not None for outcome in self._before(share, number))
 
-    def _before(self, share: Share, number: int) -> Iterator[QueryOutcome | None]:
+    def _before(self, share: SearchingShare, number: int) -> Iterator[QueryOutcome | None]:
         searches = share.searches
         assert searches is not None  # noqa: S101 - queries exist only with searches
         search, place = searches.by_query[number]
         for case in (*(search.levels.values() if search.relation.searched == MILDEST else ()), *search.queries[:place]):
             yield self.outcome(share, case)
 
-    def made(self, share: Share, number: int) -> MadeCase:
+    def made(self, share: SearchingShare, number: int) -> MadeCase:
         """Return the change that a query shows to the share's system; its dependencies have outcomes."""
         searches = share.searches
         assert searches is not None  # noqa: S101 - as above
@@ -145,7 +166,7 @@ class Searcher:
             searches.cases[number] = self._made(share, searches, number)
         return searches.cases[number]
 
-    def _made(self, share: Share, searches: Searches, number: int) -> MadeCase:
+    def _made(self, share: SearchingShare, searches: Searches, number: int) -> MadeCase:
         seed, address = share.open.seed, share.open.unit.cases[number]
         search, place = searches.by_query[number]
         before = [outcome for outcome in self._before(share, number) if outcome is not None]
@@ -164,7 +185,7 @@ class Searcher:
             return not_made(address, error)
         return self.parts.make_by(seed, address, lambda: shown.follow_up(seed))
 
-    def again(self, share: Share, number: int) -> int:
+    def again(self, share: SearchingShare, number: int) -> int:
         """Count earlier showings of the picture of a query."""
         searches = share.searches
         if searches is None or number not in searches.by_query:
@@ -172,7 +193,7 @@ class Searcher:
         search, place = searches.by_query[number]
         return 0 if search.search is None else search.search.again(place)
 
-    def _earlier(self, share: Share) -> Mapping[int, QueryOutcome]:
+    def _earlier(self, share: SearchingShare) -> Mapping[int, QueryOutcome]:
         """Return the outcomes in the system's records; read only if a part of a search is already there."""
         searches = share.searches
         if searches is None:
@@ -184,7 +205,7 @@ class Searcher:
             searches.earlier = self._read(share) if begun else {}
         return searches.earlier
 
-    def _read(self, share: Share) -> dict[int, QueryOutcome]:
+    def _read(self, share: SearchingShare) -> dict[int, QueryOutcome]:
         unit, seed = share.open.unit, share.open.seed
         keys = {tuple(getattr(case, name) for name in _STEP): number for number, case in enumerate(unit.cases)}
         conditions = {
