@@ -39,7 +39,7 @@ def defence_tables(folders: Sequence[Path], compared: Sequence[Path], *, console
     from medtest.core.files.written import WrittenFiles, check_out
     from medtest.results.attacks.defence_words import markdown
     from medtest.results.attacks.defences import defence_table
-    from medtest.results.records.revisions import check_alike
+    from medtest.results.records.alike import check_alike
     from medtest.runner.folder import output_problems
 
     weights, families = known_weights(folders)

@@ -26,8 +26,8 @@ from medtest.results.cube.intervals import percentile_interval
 from medtest.results.cube.resampling import clusters_within
 from medtest.results.published import retraining
 from medtest.results.published.retraining import AVERAGE, ORIGINAL
+from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import Records
-from medtest.results.records.revisions import check_alike
 
 RELATIONS = "relations"
 """Row with the mean over the relations, without the originals."""

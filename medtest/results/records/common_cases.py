@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from medtest.core.deferred import pd
 from medtest.core.records import KEY_COLUMNS
+from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import Records
-from medtest.results.records.revisions import check_alike
 
 _SEED = ("dataset", "seed_id", "item")
 _CONTENT = ("source_sha256", "followup_sha256", "question")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from medtest.core.errors import OutputProblem, nearest_name, typed_error
 from medtest.core.oracles import criteria
+from medtest.results.records.alike import check_alike
 from medtest.results.records.records_io import RECORDS, Records
-from medtest.results.records.revisions import check_alike
 from medtest.results.records.wanted import Wanted
 from medtest.results.series.series import SeriesSet
 from medtest.results.series.series_records import series_sets
