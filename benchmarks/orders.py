@@ -43,8 +43,9 @@ from medtest.results.cube.intervals import wilson_ends
 from medtest.results.cube.paired import clustered, holm
 from medtest.runner.units.asker import answer_seed
 from medtest.simlab.drawing.artist import Artist
-from medtest.simlab.drawing.clinical.artist import ClinicalDrawing, ShownFinding
+from medtest.simlab.drawing.clinical.artist import ClinicalDrawing
 from medtest.simlab.drawing.clinical.defects import CLINICAL, ClinicalDefects
+from medtest.simlab.drawing.clinical.reading import NamedFinding
 from medtest.tasks.depict.oracle import WHOLE
 from medtest.tasks.depict.rules import STRICT, JudgedPair, against_source
 from medtest.tasks.depict.tables.cases import ALL_KINDS
@@ -133,7 +134,7 @@ def _case(address: Address, prompt: Prompt, change: PoolChange) -> Case:
 
 def seen(drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, float]) -> Scene:
     """Return what a reader that errs sees in a picture."""
-    by_name: dict[str, list[ShownFinding]] = {}
+    by_name: dict[str, list[NamedFinding]] = {}
     for shown in drawing.shown:
         by_name.setdefault(shown.name, []).append(shown)
     entities: list[SeenEntity] = []
@@ -154,7 +155,7 @@ def seen(drawing: ClinicalDrawing, rng: np.random.Generator, rates: dict[str, fl
 _MODALITY = {"film": "chest film", "scope": "endoscopy", "capsule": "capsule"}
 
 
-def _attributes(shown: ShownFinding, rng: np.random.Generator, rates: dict[str, float]) -> tuple[str, ...]:
+def _attributes(shown: NamedFinding, rng: np.random.Generator, rates: dict[str, float]) -> tuple[str, ...]:
     """Return side, size, type and colour as they are read, each mistaken at its rate."""
     told = []
     if shown.side:

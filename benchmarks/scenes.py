@@ -62,15 +62,15 @@ def as_asked(rng: np.random.Generator) -> list[Any]:
     from medtest.phantoms.scenes import CLASSES, COLOURS, Placed
     from medtest.simlab.drawing.layout import laid_out
     from medtest.simlab.drawing.sides import SIDES
-    from medtest.simlab.drawing.wishes import Wish, WishedRelation, WishList
+    from medtest.simlab.drawing.wishes import Wish, WishList
 
     names = rng.choice(CLASSES, int(rng.integers(1, 7)), replace=False).tolist()
     colours = rng.choice(COLOURS, len(names)).tolist()
     wishes = [Wish(name=name, word=name, colour=colour) for name, colour in zip(names, colours, strict=True)]
     sides = sorted(SIDES)
     links = [
-        WishedRelation(one=one, side=sides[int(rng.integers(len(sides)))], other=int(rng.integers(one)))
-        for one in range(1, len(names))
+        (subject, sides[int(rng.integers(len(sides)))], int(rng.integers(subject)))
+        for subject in range(1, len(names))
         if rng.uniform() < 0.6
     ]
     layout = laid_out(WishList(wishes=tuple(wishes), links=tuple(links)), Random(int(rng.integers(2**31))))  # noqa: S311 - no secret

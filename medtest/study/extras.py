@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+import cv2
 import numpy as np
 
-from medtest.core.cases import Address
-from medtest.study.erase import erase_lesion, unnatural
+from medtest.core.cases import Address, Image, Mask
+from medtest.relations.controls.erasing import erase
 from medtest.study.model import Item
 from medtest.study.plan import generator, preferred
 from medtest.study.questions import AGREE, ARTEFACTS, LEVELS, REJECT, Role, StudyKind
@@ -212,3 +213,23 @@ def _erased_followups(extras: Extras, count: int) -> list[Item]:
         picture = picture_of(gone, shown.mask)
         items.append(shop.item(next(extras.numbers), address, picture, role=Role.ERASED, expected={"diagnosis": _NO}))
     return items
+
+
+def erase_lesion(image: Image, lesion: Mask, frame: Mask, rng: np.random.Generator) -> Image | None:
+    """Return the image with the lesion replaced by tissue, or None if there is no room (:func:`erase`).
+
+    Args:
+        image: uint8 H×W×3 RGB.
+        lesion: bool H×W.
+        frame: bool H×W, the black frame, which provides no tissue.
+        rng: Random generator of the direction in which tissue is looked for first.
+    """
+    return erase(image, lesion, frame, float(rng.random()))
+
+
+def unnatural(image: Image, frame: Mask) -> Image:
+    """Return the image with hues inside the field rotated by 180°, so that tissue becomes blue and green."""
+    hsv = cv2.cvtColor(image, cv2.COLOR_RGB2HSV)
+    hsv[..., 0] = (hsv[..., 0].astype(np.int64) + 90) % 180
+    turned = cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)
+    return np.where(frame[..., None], image, turned).astype(np.uint8)

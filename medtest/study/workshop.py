@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
 
 from medtest.core.cases import SOURCE, UNCHANGED, Address, Image, Mask, PreparedSeed, Seed, SeedRef, image_sha256
 from medtest.core.errors import OutputProblem
@@ -27,7 +31,6 @@ from medtest.runner.privacy.rules import Scrubber, ShownNames
 from medtest.runner.replaying.crafted_runs import read_from_runs
 from medtest.runner.units.made_case import MadeCase
 from medtest.runner.units.parts import Parts
-from medtest.study.erase import outlines, png
 from medtest.study.model import Item, Phase
 from medtest.study.questions import REAL, Role, expected_choice
 from medtest.study.store import IMAGES
@@ -242,3 +245,20 @@ class Workshop:
 def picture_of(image: Image, mask: Mask | None) -> LesionImage:
     """Return an image made only for the study."""
     return LesionImage(image=image, mask=mask, sha256=image_sha256(image))
+
+
+def outlines(mask: Mask | None, tolerance: float = 0.75) -> list[list[list[int]]]:
+    """Return a mask's simplified contours as lists of [x, y] in pixels, longest first, at most 40."""
+    if mask is None or not mask.any():
+        return []
+    contours: Any = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)[0]
+    simple = [cv2.approxPolyDP(contour, tolerance, True)[:, 0].tolist() for contour in contours]
+    return sorted((points for points in simple if len(points) > 2), key=len, reverse=True)[:40]
+
+
+def png(image: Image) -> bytes:
+    """Return a uint8 RGB image as PNG, without metadata."""
+    good, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 4])
+    if not good:  # pragma: no cover - OpenCV encodes every uint8 image
+        raise ValueError("an image could not be encoded")
+    return bytes(data.tobytes())

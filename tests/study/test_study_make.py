@@ -13,11 +13,12 @@ from study_parts import answer_all, make_small, right
 from medtest.core.cases import image_sha256
 from medtest.core.errors import UserMistakes
 from medtest.runner.followups import FollowUpStore
-from medtest.study.erase import erase_lesion, outlines, unnatural
+from medtest.study.extras import erase_lesion, unnatural
 from medtest.study.options import StudyOptions, review_options, study_options
 from medtest.study.questions import Role, StudyKind
 from medtest.study.results.review import make_review
 from medtest.study.store import IMAGES, StudyStore
+from medtest.study.workshop import outlines
 
 
 def _read_image(store: StudyStore, file: str) -> np.ndarray:
