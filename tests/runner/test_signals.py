@@ -175,6 +175,15 @@ def test_a_signal_waits_for_what_must_not_be_cut_and_for_imports() -> None:
     assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
 
 
+def test_a_signal_of_an_ended_command_interrupts_nothing_later() -> None:
+    with pytest.raises(KeyboardInterrupt), signals.handled():
+        signals.phase("run")
+        os.kill(os.getpid(), signal.SIGTERM)
+    signals.phase("run")  # of a call from a notebook, without handlers
+    with signals.held():
+        assert not signals.given()
+
+
 def test_no_import_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cut_short.py").write_text(
         "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nfor n in range(1000): pass\nwhole = True\n"

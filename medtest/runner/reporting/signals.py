@@ -124,6 +124,7 @@ def handled() -> Iterator[None]:
         for number, handler in earlier.items():
             signal.signal(number, signal.SIG_IGN if _STATE.process else handler)
         sys.unraisablehook = hook
+        _STATE.received = _STATE.due = False  # else later calls in this process would be interrupted by this signal
 
 
 def at_start() -> None:
