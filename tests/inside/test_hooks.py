@@ -11,6 +11,7 @@ from medtest.inside.hooks import captured, pooled, token_grid
 from medtest.inside.layers import chosen_layers, translated
 from medtest.systems.checkpoints.fuse import fuse_norms
 from medtest.systems.classification.networks.attnmel import AttnMel, AttnMelConfig
+from medtest.systems.pytorch.networks import COMPACT, SEGMENTATION
 
 
 def _network() -> nn.Sequential:
@@ -118,3 +119,18 @@ def test_pooling_is_the_mean_over_places_tokens_and_crops():
 )
 def test_tokens_are_placed_on_the_images_grid(tokens, shape, grid):
     assert token_grid(tokens, shape) == grid
+
+
+@pytest.mark.parametrize(
+    ("name", "layers"),
+    [
+        ("pranet", ["resnet", "ra2_conv4", "ra3_conv4", "ra4_conv5"]),
+        ("sanet", ["bkbone", "predict", "linear4", "linear5"]),
+        ("tganet", ["a2", "a1", "s4", "y1"]),
+        ("ssformer", ["backbone.block1.1", "backbone.block2.1", "backbone.block3.2", "backbone.block4.1"]),
+    ],
+)
+def test_inspected_layers_of_segmenters_are_whole_maps_or_tokens(name: str, layers: list[str]):
+    # A gate with one pixel, or a container that never runs, would leave nothing to compare.
+    network = SEGMENTATION[name].network(COMPACT[name]).eval()
+    assert chosen_layers(network, (), lambda: network(torch.zeros(1, 3, 128, 128))) == layers

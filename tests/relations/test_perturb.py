@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from medtest.core.address import image_sha256
 from medtest.core.cases import Address, Image
-from medtest.core.errors import NotApplicable
+from medtest.core.errors import MedtestError, NotApplicable
 from medtest.core.oracles.moves import moved_image, moved_points
 from medtest.core.plugins import AT_KEY, WrongSetting
 from medtest.relations.perturb import library as libraries
@@ -386,3 +386,10 @@ def test_every_mistake_of_a_suite_has_its_line(tmp_path: Any) -> None:
         assert f"bad.yaml:{line}: {key}\n" in text
     assert "write relation: perturb in place of use: perturb" in text
     assert "Traceback" not in text
+
+
+def test_a_machine_without_the_library_says_so_in_one_line() -> None:
+    # Workers receive checked settings and do not check them again.
+    settings = perturb("torchvision.RandomHorizontalFlip", p=1.0).settings
+    with pytest.raises(MedtestError, match="CLASS"):
+        Perturb(settings.model_copy(update={"transform": "gone.Flip"}))

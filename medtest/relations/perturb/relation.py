@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self, cast
 import cv2
 import numpy as np
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from medtest.core.cases import Effect, FollowUp, Params, PreparedSeed
-from medtest.core.errors import LesionInvisible
+from medtest.core.errors import LesionInvisible, MedtestError
 from medtest.core.plugins import WrongSetting, wrong_at, wrong_settings
 from medtest.core.tasks.base import task_of
 from medtest.preparation.visibility import is_below_floors, source_visibility, visibility
@@ -97,7 +98,10 @@ class Perturb(Relation):
 
     def __init__(self, settings: PerturbSettings) -> None:
         super().__init__(settings)
-        self.transform = transform_of(settings.transform)
+        try:
+            self.transform = transform_of(settings.transform)
+        except PydanticCustomError as error:  # a worker of another machine, which checks no settings again
+            raise MedtestError(error.message()) from error
         self.scale_unit = growing_argument(settings.levels) or BY_SEVERITY  # type: ignore[misc]
         self.touches_frame = self.transform.moves is not Moves.NEVER  # type: ignore[misc]
         self.tells_places = self.transform.moves is not Moves.WITHOUT_MASKS  # type: ignore[misc]

@@ -79,11 +79,6 @@ class PatchEmbed(nn.Module):
         return self.norm(x.flatten(2).transpose(1, 2)), height, width
 
 
-def _grid(tokens: Tensor, height: int, width: int) -> Tensor:
-    """Map tokens [B, height·width, C] to [B, C, height, width]."""
-    return tokens.transpose(1, 2).reshape(tokens.shape[0], tokens.shape[2], height, width)
-
-
 class Attention(nn.Module):
     """Multi-head self-attention with reduced keys and values (SegFormer, eq. 2).
 
@@ -109,11 +104,30 @@ class Attention(nn.Module):
         batch, count, channels = x.shape
         memory = x
         if self.reduction > 1:
-            memory = self.norm(self.sr(_grid(x, height, width)).flatten(2).transpose(1, 2))
+            grid = x.transpose(1, 2).reshape(batch, channels, height, width)
+            memory = self.norm(self.sr(grid).flatten(2).transpose(1, 2))
         q = self.q(x).reshape(batch, count, self.heads, -1).transpose(1, 2)
         kv = self.kv(memory).reshape(batch, memory.shape[1], 2, self.heads, -1).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(q, kv[0], kv[1])
         return self.proj(mixed.transpose(1, 2).reshape(batch, count, channels))
+
+
+class DepthwiseConv(nn.Module):
+    """The 3×3 depthwise convolution of the feed-forward part, on tokens.
+
+    Args:
+        width: Channels of a token.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dwconv = nn.Conv2d(width, width, 3, padding=1, groups=width)
+
+    def forward(self, x: Tensor, height: int, width: int) -> Tensor:
+        """Map tokens [B, height·width, C] to tokens of the same shape."""
+        batch, _, channels = x.shape
+        grid = x.transpose(1, 2).reshape(batch, channels, height, width)
+        return self.dwconv(grid).flatten(2).transpose(1, 2)
 
 
 class MixFeedForward(nn.Module):
@@ -127,13 +141,12 @@ class MixFeedForward(nn.Module):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.fc1 = nn.Linear(width, hidden)
-        self.dwconv = nn.ModuleDict({"dwconv": nn.Conv2d(hidden, hidden, 3, padding=1, groups=hidden)})
+        self.dwconv = DepthwiseConv(hidden)
         self.fc2 = nn.Linear(hidden, width)
 
     def forward(self, x: Tensor, height: int, width: int) -> Tensor:
         """Map tokens [B, height·width, C] to tokens of the same shape."""
-        inner = self.dwconv["dwconv"](_grid(self.fc1(x), height, width)).flatten(2).transpose(1, 2)
-        return self.fc2(functional.gelu(inner))
+        return self.fc2(functional.gelu(self.dwconv(self.fc1(x), height, width)))
 
 
 class DropPath(nn.Module):
@@ -212,6 +225,7 @@ class MixTransformer(nn.Module):
             x, height, width = getattr(self, f"patch_embed{index}")(x)
             for block in getattr(self, f"block{index}"):
                 x = block(x, height, width)
-            x = _grid(getattr(self, f"norm{index}")(x), height, width)
+            x = getattr(self, f"norm{index}")(x)
+            x = x.transpose(1, 2).reshape(x.shape[0], x.shape[2], height, width)
             stages.append(x)
         return stages[0], stages[1], stages[2], stages[3]

@@ -8,7 +8,6 @@ layer details follow the published network, checked against recorded outputs in 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import torch
@@ -44,8 +43,8 @@ class TGANetConfig:
     own_words: bool = False
 
 
-def _conv(inputs: int, outputs: int, kernel: int, *, dilation: int = 1, active: bool = True) -> nn.Sequential:
-    """Return a convolution without bias, with batch norm and an optional ReLU; keys ``conv.0`` and ``conv.1``.
+class Conv(nn.Module):
+    """Convolution without bias, with batch norm and an optional ReLU; keys ``conv.0`` and ``conv.1``.
 
     Args:
         inputs: Input channels.
@@ -54,22 +53,20 @@ def _conv(inputs: int, outputs: int, kernel: int, *, dilation: int = 1, active: 
         dilation: Dilation of the kernel.
         active: Whether a ReLU follows.
     """
-    padding = dilation * (kernel // 2)
-    convolution = nn.Conv2d(inputs, outputs, kernel, padding=padding, dilation=dilation, bias=False)
-    layers = OrderedDict[str, nn.Module](conv=nn.Sequential(convolution, nn.BatchNorm2d(outputs)))
-    if active:
-        layers["relu"] = nn.ReLU(inplace=True)
-    return nn.Sequential(layers)
 
+    def __init__(self, inputs: int, outputs: int, kernel: int, *, dilation: int = 1, active: bool = True) -> None:
+        super().__init__()
+        padding = dilation * (kernel // 2)
+        self.conv = nn.Sequential(
+            nn.Conv2d(inputs, outputs, kernel, padding=padding, dilation=dilation, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.active = active
 
-def _pointwise(inputs: int, outputs: int) -> list[nn.Module]:
-    """Return two 1×1 convolutions without bias, with a ReLU between."""
-    first, second = nn.Conv2d(inputs, outputs, 1, bias=False), nn.Conv2d(outputs, outputs, 1, bias=False)
-    return [first, nn.ReLU(), second]
-
-
-def _gate(channels: int) -> nn.Sequential:
-    return nn.Sequential(OrderedDict(c1=nn.Sequential(*_pointwise(channels, channels))))
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, inputs, h, w] to [B, outputs, h, w]."""
+        normed: Tensor = self.conv(x)
+        return functional.relu(normed, inplace=True) if self.active else normed
 
 
 class ChannelAttention(nn.Module):
@@ -118,20 +115,80 @@ class FeatureEnhancement(nn.Module):
         super().__init__()
 
         def branch(kernel: int, dilation: int) -> nn.Sequential:
-            return nn.Sequential(_conv(inputs, outputs, kernel, dilation=dilation), ChannelAttention(outputs, squeeze))
+            return nn.Sequential(Conv(inputs, outputs, kernel, dilation=dilation), ChannelAttention(outputs, squeeze))
 
         self.c1 = branch(1, 1)
         self.c2 = branch(3, 6)
         self.c3 = branch(3, 12)
         self.c4 = branch(3, 18)
-        self.c5 = _conv(4 * outputs, outputs, 3, active=False)
-        self.c6 = _conv(inputs, outputs, 1, active=False)
+        self.c5 = Conv(4 * outputs, outputs, 3, active=False)
+        self.c6 = Conv(inputs, outputs, 1, active=False)
         self.sa = SpatialAttention()
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, inputs, h, w] to [B, outputs, h, w]."""
         branches = torch.cat([self.c1(x), self.c2(x), self.c3(x), self.c4(x)], dim=1)
         return self.sa(functional.relu(self.c5(branches) + self.c6(x), inplace=True))
+
+
+class TextClassifier(nn.Module):
+    """Predicts number and size of the polyps from the deepest feature (paper, section 2.1).
+
+    Args:
+        inputs: Channels of that feature.
+        inner: Width of the hidden layers.
+    """
+
+    def __init__(self, inputs: int, inner: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Sequential(nn.Linear(inputs, inner, bias=False), nn.ReLU(), nn.Linear(inner, NUMBERS, bias=False))
+        self.fc2 = nn.Sequential(
+            nn.Linear(inputs, inner, bias=False), nn.ReLU(), nn.Linear(inner, len(WORDS) - NUMBERS, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map [B, inputs, h, w] to logits of number [B, 2] and of size [B, 3]."""
+        pooled = x.mean(dim=(2, 3))
+        return self.fc1(pooled), self.fc2(pooled)
+
+
+class LabelVector(nn.Module):
+    """Weights the word vectors by the predictions and maps them to one vector (paper, section 2.3).
+
+    Args:
+        words: Total size of all word vectors.
+        outputs: Size of the output vector.
+    """
+
+    def __init__(self, words: int, outputs: int) -> None:
+        super().__init__()
+        self.fc = nn.Sequential(
+            nn.Conv2d(words, outputs, 1, bias=False), nn.ReLU(), nn.Conv2d(outputs, outputs, 1, bias=False), nn.ReLU()
+        )
+
+    def forward(self, words: Tensor, number: Tensor, size: Tensor) -> Tensor:
+        """Map word vectors [B, 5, D] and the logits of number and size to [B, outputs, 1, 1]."""
+        weights = torch.cat([torch.softmax(number, dim=1), torch.softmax(size, dim=1)], dim=1)
+        return self.fc((words * weights[:, :, None]).flatten(1)[:, :, None, None])
+
+
+class LabelAttention(nn.Module):
+    """Gates channels by the label vector (paper, section 2.3).
+
+    Args:
+        channels: Channels of map and vector.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.c1 = nn.Sequential(
+            nn.Conv2d(channels, channels, 1, bias=False), nn.ReLU(), nn.Conv2d(channels, channels, 1, bias=False)
+        )
+
+    def forward(self, x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gated map and the gate before its sigmoid, which is passed to the next level."""
+        gate = self.c1(label)
+        return x * torch.sigmoid(gate), gate
 
 
 class DecoderBlock(nn.Module):
@@ -144,10 +201,10 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, channels: int, squeeze: int) -> None:
         super().__init__()
-        self.c1 = _conv(2 * channels, channels, 1)
-        self.c2 = _conv(channels, channels, 3, active=False)
-        self.c3 = _conv(channels, channels, 3, active=False)
-        self.c4 = _conv(channels, channels, 1, active=False)
+        self.c1 = Conv(2 * channels, channels, 1)
+        self.c2 = Conv(channels, channels, 3, active=False)
+        self.c3 = Conv(channels, channels, 3, active=False)
+        self.c4 = Conv(channels, channels, 1, active=False)
         self.ca = ChannelAttention(channels, squeeze)
         self.sa = SpatialAttention()
 
@@ -169,12 +226,12 @@ class LevelAggregation(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.c11 = _conv(channels, channels, 1)
-        self.c12 = _conv(channels, channels, 1)
-        self.c13 = _conv(channels, channels, 1)
-        self.c14 = _conv(3 * channels, channels, 1)
-        self.c2 = _conv(channels, channels, 3, active=False)
-        self.c3 = _conv(channels, channels, 3, active=False)
+        self.c11 = Conv(channels, channels, 1)
+        self.c12 = Conv(channels, channels, 1)
+        self.c13 = Conv(channels, channels, 1)
+        self.c14 = Conv(3 * channels, channels, 1)
+        self.c2 = Conv(channels, channels, 3, active=False)
+        self.c3 = Conv(channels, channels, 3, active=False)
 
     def forward(self, coarse: Tensor, middle: Tensor, fine: Tensor) -> Tensor:
         """Map features at 1/8, 1/4 and 1/2 to [B, C, H/2, W/2]."""
@@ -182,6 +239,22 @@ class LevelAggregation(nn.Module):
         first = self.c14(torch.cat(levels, dim=1))
         second = functional.relu(self.c2(first) + first)
         return functional.relu(self.c3(second) + second + first)
+
+
+class OutputBlock(nn.Module):
+    """Output head at the input's size.
+
+    Args:
+        channels: Input channels.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.c1 = nn.Conv2d(channels, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, C, H/2, W/2] to logits [B, 1, H, W]."""
+        return self.c1(enlarged(x))
 
 
 class TGANet(nn.Module):
@@ -202,19 +275,20 @@ class TGANet(nn.Module):
             stages, widths = resnet_stages(config.backbone)
         self.layer0, self.layer1, self.layer2, self.layer3 = stages
         channels, squeeze = config.channels, config.squeeze
-        # Number and size of the polyps, predicted from the deepest feature (paper, section 2.1).
-        self.text_classifier = nn.ModuleDict()
-        for name, count in (("fc1", NUMBERS), ("fc2", len(WORDS) - NUMBERS)):
-            hidden, last = nn.Linear(widths[3], channels, bias=False), nn.Linear(channels, count, bias=False)
-            self.text_classifier[name] = nn.Sequential(hidden, nn.ReLU(), last)
-        words = nn.Sequential(*_pointwise(len(WORDS) * config.word_size, channels), nn.ReLU())
-        self.label_fc = nn.Sequential(OrderedDict(fc=words))
-        self.s1, self.s2, self.s3, self.s4 = (FeatureEnhancement(width, channels, squeeze) for width in widths)
-        self.d1, self.a1 = DecoderBlock(channels, squeeze), _gate(channels)
-        self.d2, self.a2 = DecoderBlock(channels, squeeze), _gate(channels)
-        self.d3, self.a3 = DecoderBlock(channels, squeeze), _gate(channels)
+        self.text_classifier = TextClassifier(widths[3], channels)
+        self.label_fc = LabelVector(len(WORDS) * config.word_size, channels)
+        self.s1 = FeatureEnhancement(widths[0], channels, squeeze)
+        self.s2 = FeatureEnhancement(widths[1], channels, squeeze)
+        self.s3 = FeatureEnhancement(widths[2], channels, squeeze)
+        self.s4 = FeatureEnhancement(widths[3], channels, squeeze)
+        self.d1 = DecoderBlock(channels, squeeze)
+        self.a1 = LabelAttention(channels)
+        self.d2 = DecoderBlock(channels, squeeze)
+        self.a2 = LabelAttention(channels)
+        self.d3 = DecoderBlock(channels, squeeze)
+        self.a3 = LabelAttention(channels)
         self.ag = LevelAggregation(channels)
-        self.y1 = nn.Sequential(OrderedDict(c1=nn.Conv2d(channels, 1, 1)))
+        self.y1 = OutputBlock(channels)
         if config.own_words:
             # Any constant that distinguishes the five words suffices; see medtest.training.engine.initial.
             self.register_buffer("words", torch.zeros(len(WORDS), config.word_size))
@@ -241,18 +315,9 @@ class TGANet(nn.Module):
         quarter = self.layer1(half)
         eighth = self.layer2(quarter)
         sixteenth = self.layer3(eighth)
-        pooled = sixteenth.mean(dim=(2, 3))
-        number, size = (self.text_classifier[name](pooled) for name in ("fc1", "fc2"))
-        # Word vectors weighted by the predictions, mapped to one vector that gates the decoder (paper, section 2.3).
-        weights = torch.cat([torch.softmax(number, dim=1), torch.softmax(size, dim=1)], dim=1)
-        label = self.label_fc((labels * weights[:, :, None]).flatten(1)[:, :, None, None])
-        levels = [self.s4(sixteenth)]
-        for decoder, gating, skip in (
-            (self.d1, self.a1, self.s3(eighth)),
-            (self.d2, self.a2, self.s2(quarter)),
-            (self.d3, self.a3, self.s1(half)),
-        ):
-            gate = gating(label)
-            levels.append(decoder(levels[-1], skip) * torch.sigmoid(gate))
-            label = label + gate
-        return self.y1(enlarged(self.ag(*levels[1:]))), number, size
+        number, size = self.text_classifier(sixteenth)
+        label = self.label_fc(labels, number, size)
+        coarse, gate1 = self.a1(self.d1(self.s4(sixteenth), self.s3(eighth)), label)
+        middle, gate2 = self.a2(self.d2(coarse, self.s2(quarter)), label + gate1)
+        fine, _ = self.a3(self.d3(middle, self.s1(half)), label + gate1 + gate2)
+        return self.y1(self.ag(coarse, middle, fine)), number, size
