@@ -38,7 +38,7 @@ class Recent(dict[K, V]):
 
 
 def per_seed(make: Callable[Concatenate[PreparedSeed, P], V]) -> Callable[Concatenate[PreparedSeed, P], V]:
-    """Keep the results of a function of a seed, and of further arguments that their words tell apart."""
+    """Keep the results of a function of a seed; further arguments are numbers, truth values or texts, no arrays."""
     name = f"{make.__module__}.{make.__qualname__}"
 
     @wraps(make)
@@ -51,7 +51,9 @@ def per_seed(make: Callable[Concatenate[PreparedSeed, P], V]) -> Callable[Concat
 
 def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], V]) -> V:
     """Return the value of a key, kept with the seed; only the last value under a name is."""
-    cache: Recent[Hashable, V] = seed.memo(name, lambda: Recent(1))
+    cache: dict[Hashable, V] = seed.memo(name, dict)
     if key not in cache:
-        cache[key] = make()
+        value = make()
+        cache.clear()
+        cache[key] = value
     return cache[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log2, nan
+from math import ceil, floor, isnan, log2, nan
 
 from markupsafe import Markup
 
@@ -144,7 +144,7 @@ def curve_panel(
 
 def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> list[str]:
     parts: list[str] = []
-    band = [(p.x, p.low, p.high) for p in curve.points if p.low == p.low and p.high == p.high]
+    band = [(p.x, p.low, p.high) for p in curve.points if not isnan(p.low + p.high)]
     if len(band) > 1:
         upper = [at(x, high) for x, _, high in band]
         lower = [at(x, low) for x, low, _ in reversed(band)]
@@ -157,7 +157,7 @@ def _curve(curve: Curve, at: Callable[[float, float], tuple[float, float]]) -> l
         for point in curve.points:
             x, y = at(point.x, point.y)
             words = f"{curve.name}, {point.label or format(point.x, 'g')}: {point.y:.3g}"
-            if point.low == point.low and point.high == point.high:
+            if not isnan(point.low + point.high):
                 words += f" ({point.low:.3g} to {point.high:.3g})"
             parts.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{curve.colour}"><title>{escape(words)}</title></circle>'
