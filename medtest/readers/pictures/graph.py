@@ -176,7 +176,7 @@ class GraphReader(PictureReader):
         return int(chosen[0]), int(chosen[1])
 
     def look(self, images: Sequence[Image], contents: Sequence[PictureContent]) -> list[Scene]:
-        """Return what the network detects in each picture.
+        """Return the scene that the network detects in each picture.
 
         Raises:
             BadOutput: An output does not have the expected form.

@@ -158,7 +158,7 @@ def _polar(
 
 
 def _reach(mask: Bools, radius: Floats, turn: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
-    """Return how far out a mask extends without a gap, for each direction."""
+    """Return the distance to which a mask extends without a gap, for each direction."""
     steps = np.arange(0.30, 1.0, 0.02)
     reach = np.full(_ANGLES, np.nan, np.float32)
     number = np.clip(((radius - steps[0]) / 0.02).astype(np.int64), -1, len(steps))

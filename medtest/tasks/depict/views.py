@@ -137,7 +137,7 @@ class Said:
 
 
 def denied(after: SceneLook, prompt: Said) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield what a prompt denies and the reader can detect, and whether it is in the picture.
+    """Yield the denials of a prompt that the reader can check, and whether the picture breaks them.
 
     Args:
         after: Scene of the picture.

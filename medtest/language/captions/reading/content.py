@@ -29,7 +29,7 @@ def measure_patterns() -> tuple[re.Pattern[str], ...]:
 
 @cache
 def worn() -> Mapping[str, str]:
-    """Return what persons "in" it wear: the word by its singular, cached."""
+    """Return the words for clothes that persons are "in", by singular, cached."""
     return {singular(word): word for word in read_yaml(FILE)["garments"].split()}
 
 
