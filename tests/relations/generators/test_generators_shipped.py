@@ -69,5 +69,5 @@ def test_a_card_says_what_its_generator_does(model: str, tmp_path: Path, monkeyp
     row = re.search(r"^\| 11 \| ([0-9.]+) \|", path.with_suffix(".md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert row is not None
     spread = 3 * np.sqrt(max(float(row[1]) * (1 - float(row[1])), 0.01) / 16)
-    assert abs(result.fooled.mean - float(row[1])) <= spread
-    assert result.fooled.mean >= result.noise.mean + 0.10
+    assert abs(result["fooled"].mean - float(row[1])) <= spread
+    assert result["fooled"].mean >= result["noise"].mean + 0.10
