@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from typer.main import get_command
@@ -39,8 +40,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (odd / "team.yaml").write_text(SUITE)
     for kind in ("images", "masks"):
         (tmp_path / "data" / kind).mkdir(parents=True)
-    for name in ("frame=1", "frame=2"):
-        image = Image.effect_noise((160, 128), 40).convert("RGB")
+    for seed, name in enumerate(("frame=1", "frame=2")):
+        pixels = np.random.default_rng(seed).integers(90, 150, (128, 160, 3), dtype=np.uint8)
+        pixels[30:80, 40:90] += np.uint8(60)  # a lesion that blur does not hide
+        image = Image.fromarray(pixels)
         mask = Image.new("L", image.size)
         mask.paste(255, (40, 30, 90, 80))
         image.save(tmp_path / "data" / "images" / f"{name}.png")
