@@ -1,4 +1,4 @@
-"""Bounded caches, and values that are kept with a prepared seed, so that its follow-ups share them."""
+"""Bounded caches, and values cached in a prepared seed, which its follow-ups share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recent(dict[K, V]):
 
 
 def per_seed(make: Callable[Concatenate[PreparedSeed, P], V]) -> Callable[Concatenate[PreparedSeed, P], V]:
-    """Keep the results of a function of a seed; further arguments are numbers, truth values or texts, no arrays."""
+    """Cache the results of a function in the seed; its other arguments are numbers, booleans or strings."""
     name = f"{make.__module__}.{make.__qualname__}"
 
     @wraps(make)
@@ -50,7 +50,7 @@ def per_seed(make: Callable[Concatenate[PreparedSeed, P], V]) -> Callable[Concat
 
 
 def last_of(seed: PreparedSeed, name: str, key: Hashable, make: Callable[[], V]) -> V:
-    """Return the value of a key, kept with the seed; only the last value under a name is."""
+    """Return the value for a key, cached in the seed; each name keeps its latest value only."""
     cache: dict[Hashable, V] = seed.memo(name, dict)
     if key not in cache:
         value = make()

@@ -76,7 +76,7 @@ class PairQuestion:
     published: float
 
 
-_CONTENT: dict[str, Any] = read_yaml(Path(__file__).parent / "templates" / "questions.yaml")
+_CONTENT: dict[str, Any] = read_yaml(Path(__file__).with_name("questions.yaml"))
 QUESTIONS = tuple(PairQuestion(**question) for question in _CONTENT["questions"])
 PUBLISHED_FRAMES = 2553
 """Number of frames in the published pilot (MedTest report, 3.1), judged by ten annotators."""

@@ -39,9 +39,9 @@ def package_folder() -> Path:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the content of a YAML file of medtest's, or of a package that is installed beside it.
+    """Return the content of a YAML file of medtest or of another installed package.
 
-    The library's C loader is ten times faster. It can be made to crash: files of strangers are not for it.
+    It uses the C loader, which is ten times faster but can be made to crash: never read untrusted files with it.
 
     Raises:
         yaml.YAMLError: It is not well-formed.

@@ -218,11 +218,11 @@ class Session:
 
 
 class _OpenedSystems(dict[int, System]):
-    """Systems by number, which are opened at their first use."""
+    """Systems by number, each opened at its first use."""
 
-    def __init__(self, open_one: Callable[[int], System]) -> None:
+    def __init__(self, open_system: Callable[[int], System]) -> None:
         super().__init__()
-        self._open = open_one
+        self._open = open_system
 
     def __missing__(self, number: int) -> System:
         self[number] = self._open(number)

@@ -104,16 +104,17 @@ class LabelFolder(FolderSource):
         return [(entry, labels, seed_id) for (entry, labels), seed_id in zip(entries, ids, strict=True)]
 
     def _add(self, root: Path, chosen: Sequence[Chosen], listing: Listing) -> None:
-        arrays = [item for item in chosen if item[0].index >= 0]
+        arrays = [(entry, labels, seed_id) for entry, labels, seed_id in chosen if entry.index >= 0]
         files = [
-            (item, Pair(image=item[0].image, mask=item[0].mask), item[0].problems)
-            for item in chosen
-            if item[0].index < 0
+            ((entry, labels, seed_id), Pair(image=entry.image, mask=entry.mask), entry.problems)
+            for entry, labels, seed_id in chosen
+            if entry.index < 0
         ]
         rules = Rules(reading=self._reading(), negatives=True)
         for item, _, checked in self._looked_at(root, files, rules, listing):
             if checked.problems:
-                listing.fault(SeedRef(dataset=self.dataset, seed_id=item[2]), checked)
+                _, _, seed_id = item
+                listing.fault(SeedRef(dataset=self.dataset, seed_id=seed_id), checked)
                 continue
             for part in checked.slices:
                 self._add_one(item, part, list(checked.digests[:2]), listing)
@@ -171,8 +172,8 @@ def _array_digests(
     Each member is read once. Damage after the last needed item, or a wrong checksum, is a problem of no single entry.
     """
     by_member: dict[tuple[PurePosixPath, str], dict[int, Chosen]] = defaultdict(dict)
-    for item in chosen:
-        by_member[item[0].image, PurePosixPath(item[0].name).parts[0]][item[0].index] = item
+    for entry, labels, seed_id in chosen:
+        by_member[entry.image, PurePosixPath(entry.name).parts[0]][entry.index] = entry, labels, seed_id
     for (file, part), pending in by_member.items():
         try:
             path = below(root, str(file))

@@ -30,7 +30,7 @@ class Lexicon:
             ``VN`` past participle.
         skip_phrases: Phrases without content, as words, longest first.
         tables: Tables of the file by name.
-        groups: Words of single rules, which make no word known.
+        groups: Words used by single rules; they do not count as known words.
     """
 
     lists: Mapping[str, frozenset[str]]
